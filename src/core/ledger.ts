@@ -1,0 +1,128 @@
+/** The books of one replica: every permit out, what it still has to prefill, what it decodes and has in KV. */
+import type { PermitId } from './events.ts'
+import type { ReplicaReport } from './replica.ts'
+import type { Offer, ReplicaId, RequestId } from './request.ts'
+import type { Ms, Tokens } from './units.ts'
+
+/** One request on its way through a replica. Only the ledger changes it. */
+export interface InFlight {
+  readonly permitId: PermitId
+  readonly requestId: RequestId
+  readonly replicaId: ReplicaId
+  readonly offer: Offer
+  readonly attempt: 1 | 2
+  readonly enteredAtMs: Ms
+  readonly dispatchedAtMs: Ms
+  /** Prompt tokens that the engine has to compute, as believed at dispatch. */
+  readonly uncachedTokens: Tokens
+  /** Uncached tokens that were ahead of it in the engine at dispatch. */
+  readonly aheadTokens: Tokens
+  readonly predictedTtftMs?: Ms
+  firstTokenAtMs?: Ms
+  lastTokenAtMs?: Ms
+  contentEvents: number
+}
+
+export class ReplicaLedger {
+  readonly replicaId: ReplicaId
+  report: ReplicaReport
+  #prefilling = new Map<PermitId, InFlight>()
+  #decoding = new Map<PermitId, InFlight>()
+  #backlogTokens: Tokens = 0
+  #prefillingSequences = 0
+  #decodingSequences = 0
+  #contextTokens: Tokens = 0
+  #version = 0
+  /** Until then the engine has told us that it is full. */
+  fullUntilAtMs: Ms = Number.NEGATIVE_INFINITY
+  lastDispatchAtMs: Ms = Number.NEGATIVE_INFINITY
+  lastTokenAtMs: Ms = Number.NEGATIVE_INFINITY
+
+  constructor(report: ReplicaReport) {
+    this.replicaId = report.replicaId
+    this.report = report
+  }
+
+  /** Dispatched and without first token, in order of dispatch. */
+  get prefilling(): ReadonlyMap<PermitId, InFlight> {
+    return this.#prefilling
+  }
+  /** Streaming, in order of their first token. */
+  get decoding(): ReadonlyMap<PermitId, InFlight> {
+    return this.#decoding
+  }
+  get inFlightRequests(): number {
+    return this.#prefilling.size + this.#decoding.size
+  }
+  get inFlightSequences(): number {
+    return this.#prefillingSequences + this.#decodingSequences
+  }
+  get decodingSequences(): number {
+    return this.#decodingSequences
+  }
+  /** Uncached prompt tokens sent there and without first token. */
+  get backlogTokens(): Tokens {
+    return this.#backlogTokens
+  }
+  /** Prompt and generated tokens of everything in flight there. */
+  get contextTokens(): Tokens {
+    return this.#contextTokens
+  }
+  /** Rises when a permit comes, moves on or goes: caches of stall and KV profile hang on it. */
+  get version(): number {
+    return this.#version
+  }
+
+  dispatch(inFlight: InFlight): void {
+    this.#prefilling.set(inFlight.permitId, inFlight)
+    this.#backlogTokens += inFlight.uncachedTokens
+    this.#prefillingSequences += inFlight.offer.sequences
+    this.#contextTokens += inFlight.offer.promptTokens
+    this.lastDispatchAtMs = inFlight.dispatchedAtMs
+    this.#version++
+  }
+
+  /** Moves a permit from prefilling to decoding; a second call for it changes nothing. */
+  firstToken(permitId: PermitId, nowMs: Ms): boolean {
+    const inFlight = this.#prefilling.get(permitId)
+    if (inFlight === undefined) return false
+    this.#leavePrefill(inFlight)
+    inFlight.firstTokenAtMs = nowMs
+    inFlight.lastTokenAtMs = nowMs
+    this.#decoding.set(permitId, inFlight)
+    this.#decodingSequences += inFlight.offer.sequences
+    this.lastTokenAtMs = nowMs
+    this.#version++
+    return true
+  }
+
+  /** Books content events of a permit; a token more of context each. */
+  progress(inFlight: InFlight, contentEvents: number, nowMs: Ms): void {
+    inFlight.contentEvents += contentEvents
+    inFlight.lastTokenAtMs = nowMs
+    this.#contextTokens += contentEvents
+    this.lastTokenAtMs = nowMs
+  }
+
+  /** Takes a permit out of the books. Throws when it is not in them. */
+  release(permitId: PermitId): InFlight {
+    const inFlight = this.#prefilling.get(permitId) ?? this.#decoding.get(permitId)
+    if (inFlight === undefined) throw new RangeError(`permit ${permitId} is not out at ${this.replicaId}`)
+    if (this.#prefilling.has(permitId)) this.#leavePrefill(inFlight)
+    else {
+      this.#decoding.delete(permitId)
+      this.#decodingSequences -= inFlight.offer.sequences
+    }
+    this.#contextTokens -= inFlight.offer.promptTokens + inFlight.contentEvents
+    this.#version++
+    if (this.inFlightRequests === 0) this.#contextTokens = 0
+    return inFlight
+  }
+
+  #leavePrefill(inFlight: InFlight): void {
+    this.#prefilling.delete(inFlight.permitId)
+    this.#prefillingSequences -= inFlight.offer.sequences
+    this.#backlogTokens -= inFlight.uncachedTokens
+    if (this.#prefilling.size === 0) this.#backlogTokens = 0
+  }
+}

@@ -1,0 +1,78 @@
+/** What the core knows of one request: its class, its size and its deadlines, all as plain values. */
+import type { Ms, Ratio, Tokens } from './units.ts'
+
+export type RequestId = string
+export type ReplicaId = string
+/** The name of a pool: the model's configured name, never an alias. */
+export type PoolId = string
+
+/** What happens to a request of a class when its target can't be met (see docs/configuration.md). */
+export type OverloadAction = 'shed' | 'demote' | 'wait'
+
+/** The latency promise of a workload, resolved for one model. Absent targets bind nothing. */
+export interface SloClass {
+  readonly name: string
+  /** Time to first token at zero prompt tokens, in ms. */
+  readonly ttftMs?: Ms
+  /** Added to `ttftMs` for each 1000 prompt tokens; 0 when the target does not grow. */
+  readonly ttftPer1kTokensMs: Ms
+  /** Mean time per output token after the first, in ms. */
+  readonly tpotMs?: Ms
+  /** Arrival to last token, in ms. */
+  readonly e2eMs?: Ms
+  /** Share of offered requests that must be good, 0 to 1. Absent for classes without targets. */
+  readonly objectiveRatio?: Ratio
+  /** Worth of one good request relative to others, above 0. */
+  readonly weight: number
+  readonly overload: OverloadAction
+  /** Longest time in the waiting room, in ms. */
+  readonly maxWaitMs: Ms
+}
+
+/** How a request spends the engine: `generate` decodes tokens; `compute` (embeddings, tokenize) only occupies it. */
+export type RequestKind = 'generate' | 'compute'
+
+/** One request as offered to the gate. Immutable; the true output length is not in it, since nobody knows it. */
+export interface Offer {
+  readonly requestId: RequestId
+  readonly pool: PoolId
+  readonly kind: RequestKind
+  readonly tenant: string
+  readonly product: string
+  readonly slo: SloClass
+  /** The route's key for learnt output lengths, e.g. `chat`. */
+  readonly route: string
+  /** When the last byte of the body was in. */
+  readonly receivedAtMs: Ms
+  /** Prompt tokens of one sequence set, estimated unless `promptTokensExact`. */
+  readonly promptTokens: Tokens
+  readonly promptTokensExact: boolean
+  /** The client's own cap for one sequence, when it gave one. */
+  readonly maxOutputTokens?: Tokens
+  /** Engine sequences that it becomes: n times prompts, at least 1. */
+  readonly sequences: number
+  /** Chained hashes of the prompt's blocks, first block first; empty when unknown. */
+  readonly prefixHashes: readonly string[]
+  /** Size of one hashed block in tokens. */
+  readonly prefixBlockTokens: Tokens
+  /** Bytes that it holds in our memory while it waits. */
+  readonly bodyBytes: number
+  readonly streamed: boolean
+  /** Absolute instant after which the client has given up, when it said so. */
+  readonly clientDeadlineAtMs?: Ms
+  /** Steering targets from `x-slo-*-ms`; the verdict is always on the class's own. */
+  readonly steerTtftMs?: Ms
+  readonly steerTpotMs?: Ms
+  /** 0 for a first attempt; SDKs say how often they retried. */
+  readonly retryCount: number
+}
+
+/** The TTFT promise for a prompt of that size in ms, or undefined when the class makes none. */
+export function ttftTargetMs(slo: SloClass, promptTokens: Tokens): Ms | undefined {
+  return slo.ttftMs === undefined ? undefined : slo.ttftMs + (slo.ttftPer1kTokensMs * promptTokens) / 1000
+}
+
+/** True when the class promises anything at all. */
+export function hasTargets(slo: SloClass): boolean {
+  return slo.ttftMs !== undefined || slo.tpotMs !== undefined || slo.e2eMs !== undefined
+}

@@ -1,0 +1,63 @@
+/** The contract of a scheduler: turns the gate's state into effects. Ours and every rival implement it. */
+import type { ShedReason } from './effects.ts'
+import type { InFlight, ReplicaLedger } from './ledger.ts'
+import type { CandidateView, SettleReport, SloVerdict } from './records.ts'
+import type { ReplicaId, RequestId } from './request.ts'
+import type { Ms } from './units.ts'
+import type { Waiter, WaitingRoom } from './waiting-room.ts'
+
+/** What a scheduler may read. It owns none of it and changes none of it. */
+export interface GateState {
+  readonly waiting: WaitingRoom
+  readonly replicas: ReadonlyMap<ReplicaId, ReplicaLedger>
+  /** How many Sluices share these engines; budgets and limits are divided by it. */
+  readonly instances: number
+}
+
+/** One intention of a plan; the gate checks it and turns it into effects with permits and records. */
+export type Intent =
+  | {
+      readonly kind: 'admit'
+      readonly requestId: RequestId
+      readonly replicaId: ReplicaId
+      readonly candidates: readonly CandidateView[]
+    }
+  | {
+      readonly kind: 'shed'
+      readonly requestId: RequestId
+      readonly reason: ShedReason
+      readonly retryAfterMs?: Ms
+      readonly candidates: readonly CandidateView[]
+    }
+
+export interface Plan {
+  readonly intents: readonly Intent[]
+  /** When to look again if nothing happens; undefined when only an event can change the plan. */
+  readonly wakeAtMs?: Ms
+}
+
+/**
+ * A scheduler holds serialisable learning state of its own and no clock. `plan` is asked until it returns no
+ * intents, each call on the state that its earlier intents made, so it may return one decision at a time.
+ */
+export interface Scheduler {
+  readonly name: string
+  plan(state: GateState, nowMs: Ms): Plan
+  /** Whether predictions may shed now. */
+  trusted(waiter: Waiter, state: GateState): boolean
+  firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void
+  /** Decode progress of a replica since the last call: `contentEvents` over all its streams. */
+  progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void
+  dispatched(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void
+  settled(
+    inFlight: InFlight,
+    ledger: ReplicaLedger,
+    report: SettleReport,
+    verdict: SloVerdict,
+    nowMs: Ms,
+  ): void
+  /** The engine behind it restarted or it went away: forget what was cached there. */
+  replicaReset(replicaId: ReplicaId): void
+  /** The learnt state as plain JSON, for /replicas, for snapshots and for tests. */
+  snapshot(): unknown
+}

@@ -1,0 +1,19 @@
+/** The units that every number in Sluice carries in its name. */
+
+/** A span or an instant in milliseconds. Instants (`…AtMs`) share one monotonic origin per process. */
+export type Ms = number
+/** A count of model tokens; estimates may be fractional until they are shown. */
+export type Tokens = number
+/** A share between 0 and 1. */
+export type Ratio = number
+
+/** Returns `value` when it is a finite number, else throws a RangeError that names it: a caller's bug. */
+export function finite(name: string, value: number): number {
+  if (!Number.isFinite(value)) throw new RangeError(`${name} must be a finite number, got ${value}`)
+  return value
+}
+
+/** Keeps `value` within [`min`, `max`]. */
+export function clamp(value: number, min: number, max: number): number {
+  return value < min ? min : value > max ? max : value
+}

@@ -1,0 +1,85 @@
+/** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
+import type { WaitingLimits } from './gate-settings.ts'
+import type { Offer, ReplicaId, RequestId } from './request.ts'
+import type { Ms, Tokens } from './units.ts'
+
+/** A request that waits here, perhaps for the second time. */
+export interface Waiter {
+  readonly offer: Offer
+  readonly attempt: 1 | 2
+  /** When it was first offered; a reroute keeps it. */
+  readonly enteredAtMs: Ms
+  /** When it must leave unserved whatever the predictions say. */
+  readonly expiresAtMs: Ms
+  /** Replicas that have failed it. */
+  readonly excluded: readonly ReplicaId[]
+}
+
+export class WaitingRoom {
+  #waiters = new Map<RequestId, Waiter>()
+  #bytes = 0
+  #tokens: Tokens = 0
+  #version = 0
+
+  get requests(): number {
+    return this.#waiters.size
+  }
+  get bytes(): number {
+    return this.#bytes
+  }
+  get tokens(): Tokens {
+    return this.#tokens
+  }
+  /** Rises with each change, so that a plan can be kept while nothing moved. */
+  get version(): number {
+    return this.#version
+  }
+
+  /** True when one more of that size stays within the limits. */
+  fits(offer: Offer, limits: WaitingLimits): boolean {
+    return (
+      this.#waiters.size + 1 <= limits.requests &&
+      this.#bytes + offer.bodyBytes <= limits.bytes &&
+      this.#tokens + offer.promptTokens <= limits.tokens
+    )
+  }
+
+  /** Adds a waiter. A second one with the same id is a caller's bug. */
+  add(waiter: Waiter): void {
+    const { requestId, bodyBytes, promptTokens } = waiter.offer
+    if (this.#waiters.has(requestId)) throw new RangeError(`request ${requestId} waits already`)
+    this.#waiters.set(requestId, waiter)
+    this.#bytes += bodyBytes
+    this.#tokens += promptTokens
+    this.#version++
+  }
+
+  /** Removes and returns it, or undefined when it does not wait. */
+  remove(requestId: RequestId): Waiter | undefined {
+    const waiter = this.#waiters.get(requestId)
+    if (waiter === undefined) return undefined
+    this.#waiters.delete(requestId)
+    this.#bytes -= waiter.offer.bodyBytes
+    this.#tokens = this.#waiters.size === 0 ? 0 : this.#tokens - waiter.offer.promptTokens
+    this.#version++
+    return waiter
+  }
+
+  get(requestId: RequestId): Waiter | undefined {
+    return this.#waiters.get(requestId)
+  }
+
+  /** Waiters in order of arrival. */
+  [Symbol.iterator](): IterableIterator<Waiter> {
+    return this.#waiters.values()
+  }
+
+  /** The instant at which the next waiter expires, or undefined when nobody waits. */
+  nextExpiryAtMs(): Ms | undefined {
+    let soonest: Ms | undefined
+    for (const waiter of this.#waiters.values()) {
+      if (soonest === undefined || waiter.expiresAtMs < soonest) soonest = waiter.expiresAtMs
+    }
+    return soonest
+  }
+}

@@ -1,0 +1,81 @@
+/** The contract of an engine kind: its paths, its load page, its frames and its refusals. Text in, values out. */
+import type { Usage } from '../core/events.ts'
+import type { EngineLimits, ReplicaGauges } from '../core/replica.ts'
+
+export type EngineKind = 'vllm' | 'sglang' | 'tgi' | 'llamacpp' | 'openai'
+
+/** The wire dialect of a route: how its frames and its errors look. */
+export type Dialect = 'openai' | 'responses' | 'anthropic' | 'tgi'
+
+/** What one metrics page said. `undefined` fields were not on it; a page without any known gauge is no data at all. */
+export interface LoadSample {
+  readonly gauges: Omit<ReplicaGauges, 'seenAtMs'>
+  readonly limits: EngineLimits
+  readonly asleep: boolean
+  /** Start of the engine process in Unix seconds, when the page has it; a change means a restart. */
+  readonly processStartSec?: number
+}
+
+/** How a whole response that is no stream of content is to be taken. */
+export type ResponseClass =
+  | 'ok'
+  /** The engine's own queue is full (429, 503, or such an error event): another replica may take it. */
+  | 'full'
+  /** The engine is going down and says so: another replica may take it, and this one gets nothing new. */
+  | 'draining'
+  /** The client's fault: passed on unchanged. */
+  | 'client_error'
+  /** The engine's fault. */
+  | 'engine_error'
+
+/** What a piece of stream showed. Offsets are into the bytes fed. */
+export interface TapEvent {
+  /** Content frames (text, reasoning, tool call) that ended in this piece. */
+  readonly contentEvents: number
+  /** Whether a frame before any content told of an error; then `errorClass` says how to take it. */
+  readonly error?: { readonly class: ResponseClass; readonly type: string; readonly message: string }
+  readonly usage?: Usage
+  /** The stream's own end marker has been seen. */
+  readonly done: boolean
+}
+
+/**
+ * Reads a stream beside its bytes, cut anywhere. `feed` returns the bytes to pass on: the very same ones, unless a
+ * usage frame that the client did not ask for has to be taken out.
+ */
+export interface StreamTap {
+  feed(bytes: Uint8Array): { readonly pass: readonly Uint8Array[]; readonly event: TapEvent }
+  /** To be called once at the end of the body: what was held back and what an unterminated last frame said. */
+  end(): { readonly pass: readonly Uint8Array[]; readonly event: TapEvent }
+  /** True when the bytes passed on so far end between two frames, where a comment may be put. */
+  readonly betweenFrames: boolean
+}
+
+export interface TapOptions {
+  readonly dialect: Dialect
+  /** Take the usage frame out again, since we asked for it and the client did not. */
+  readonly stripUsage: boolean
+}
+
+/** Fields that Sluice changes in a client's body: set to a JSON text, or removed when undefined. */
+export type BodyEdits = Readonly<Record<string, string | undefined>>
+
+export interface EngineAdapter {
+  readonly kind: EngineKind
+  readonly metricsPath: string | undefined
+  readonly healthPath: string
+  /** Routes that the engine itself answers, as given in docs. */
+  readonly routes: readonly string[]
+  /** Top-level body fields and headers that only Sluice may set towards this engine. */
+  readonly ownedFields: readonly string[]
+  readonly ownedHeaders: readonly string[]
+  /** Reads a metrics page in one forward walk; undefined when the page shows no gauge of this engine. */
+  parseLoad(page: string): LoadSample | undefined
+  createTap(options: TapOptions): StreamTap
+  /** Takes a whole, not streamed response body: its usage, when it has one. */
+  readUsage(dialect: Dialect, body: Uint8Array): Usage | undefined
+  /** Judges a response by status and (the beginning of) its body. */
+  classify(status: number, body: Uint8Array): { readonly class: ResponseClass; readonly message: string }
+  /** The smallest generation that proves the engine works. */
+  probe(servedName: string): { readonly path: string; readonly body: string }
+}

@@ -1,0 +1,67 @@
+/** How the edge reaches a replica: the only names of this folder that the edge may use. */
+import type { ReplicaGauges, ReplicaReport } from '../core/replica.ts'
+import type { PoolId, ReplicaId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import type { EngineAdapter } from '../engines/adapter.ts'
+
+/** What is sent to a replica. `headers` is an allow-list made by the caller; host and content-length are added. */
+export interface OpenRequest {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Pieces of the body in order; nothing is copied. */
+  readonly body: readonly Uint8Array[]
+  /** Limits of this exchange, in ms: until the first response byte, and between bytes. */
+  readonly firstByteTimeoutMs: Ms
+  readonly betweenBytesTimeoutMs: Ms
+}
+
+/** Where an exchange broke. `sent` says whether a byte of the request had left: if not, a retry is always safe. */
+export interface UpstreamFault {
+  readonly phase: 'connect' | 'headers' | 'body'
+  readonly cause: 'refused' | 'reset' | 'timeout' | 'protocol' | 'aborted'
+  readonly sent: boolean
+  readonly message: string
+}
+
+/** Exactly one of `onEnd` and `onFault` is called, once, and nothing after it. Never called inside `open`. */
+export interface UpstreamHandler {
+  onHeaders(status: number, headers: Readonly<Record<string, string | string[]>>): void
+  /** Bytes of the body as they came, chunk framing removed. */
+  onBytes(bytes: Uint8Array): void
+  onEnd(): void
+  onFault(fault: UpstreamFault): void
+}
+
+/** One exchange under way. */
+export interface UpstreamStream {
+  /** Stops reading, so that the engine feels the client's pace. */
+  pause(): void
+  resume(): void
+  /** Closes the upstream socket now; `onFault` with cause `aborted` follows. Idempotent. */
+  abort(): void
+}
+
+/** One replica as the edge sees it. */
+export interface Replica {
+  readonly id: ReplicaId
+  /** The name shown to clients and in labels; never a URL. */
+  readonly name: string
+  readonly adapter: EngineAdapter
+  open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream
+  /** A fault of the replica itself, for the breaker (client aborts, 429 and 503 are none). */
+  reportFault(fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string }): void
+  /** An exchange that brought its first content, for the breaker. */
+  reportSuccess(): void
+}
+
+/** All replicas by model. Changes are told as reports, which the dispatcher hands to the gate. */
+export interface Fleet {
+  replica(id: ReplicaId): Replica | undefined
+  /** Reports of all replicas that serve the pool now. */
+  reports(pool?: PoolId): readonly ReplicaReport[]
+  gauges(id: ReplicaId): ReplicaGauges | undefined
+  /** Upstream sockets open now, idle ones included. */
+  openSockets(): number
+  close(): Promise<void>
+}
