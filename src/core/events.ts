@@ -1,8 +1,8 @@
 /** What happens to the gate: serialisable events, each handled at an instant that the caller names. */
 import type { GateSettings } from './gate-settings.ts'
+import type { SettleReport } from './records.ts'
 import type { ReplicaReport } from './replica.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
-import type { SettleReport } from './records.ts'
 import type { Tokens } from './units.ts'
 
 /** One right to occupy a replica. A rerouted request holds two in turn, never at once. */
@@ -16,7 +16,11 @@ export type GateEvent =
   /** The first generated token of a permit reached us. */
   | { readonly kind: 'firstToken'; readonly permitId: PermitId }
   /** Content events since the last report, for many permits at once (parallel arrays; never one event a token). */
-  | { readonly kind: 'progress'; readonly permitIds: readonly PermitId[]; readonly contentEvents: readonly number[] }
+  | {
+      readonly kind: 'progress'
+      readonly permitIds: readonly PermitId[]
+      readonly contentEvents: readonly number[]
+    }
   /** The permit's stream ended, whatever way. Its second settle is a caller's bug and throws. */
   | { readonly kind: 'settle'; readonly permitId: PermitId; readonly report: SettleReport }
   /** The permit failed before content: give it back and try another replica, within the budget. */

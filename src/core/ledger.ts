@@ -17,6 +17,7 @@ export interface InFlight {
   readonly uncachedTokens: Tokens
   /** Uncached tokens that were ahead of it in the engine at dispatch. */
   readonly aheadTokens: Tokens
+  /** Predicted at dispatch, from receipt to first token, in ms. */
   readonly predictedTtftMs?: Ms
   firstTokenAtMs?: Ms
   lastTokenAtMs?: Ms

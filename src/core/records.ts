@@ -38,7 +38,6 @@ export interface DecisionRecord {
   readonly offer: Offer
   readonly attempt: 1 | 2
   readonly waitedMs: Ms
-  readonly deadlineAtMs?: Ms
   readonly trusted: boolean
   readonly candidates: readonly CandidateView[]
   readonly verdict: Verdict

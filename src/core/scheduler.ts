@@ -1,10 +1,11 @@
 /** The contract of a scheduler: turns the gate's state into effects. Ours and every rival implement it. */
 import type { ShedReason } from './effects.ts'
+import type { BounceCause } from './events.ts'
 import type { InFlight, ReplicaLedger } from './ledger.ts'
 import type { CandidateView, SettleReport, SloVerdict } from './records.ts'
-import type { ReplicaId, RequestId } from './request.ts'
+import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
 import type { Ms } from './units.ts'
-import type { Waiter, WaitingRoom } from './waiting-room.ts'
+import type { WaitingRoom } from './waiting-room.ts'
 
 /** What a scheduler may read. It owns none of it and changes none of it. */
 export interface GateState {
@@ -43,8 +44,8 @@ export interface Plan {
 export interface Scheduler {
   readonly name: string
   plan(state: GateState, nowMs: Ms): Plan
-  /** Whether predictions may shed now. */
-  trusted(waiter: Waiter, state: GateState): boolean
+  /** Whether predictions for that pool may shed now. */
+  trusted(pool: PoolId): boolean
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void
   /** Decode progress of a replica since the last call: `contentEvents` over all its streams. */
   progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void
@@ -56,6 +57,10 @@ export interface Scheduler {
     verdict: SloVerdict,
     nowMs: Ms,
   ): void
+  /** The permit came back before content; the request may be tried elsewhere. */
+  bounced(inFlight: InFlight, ledger: ReplicaLedger, cause: BounceCause, nowMs: Ms): void
+  /** When one more request of that pool could be served, in ms from now; for refusals that no plan made. */
+  retryAfterMs(state: GateState, offer: Offer, nowMs: Ms): Ms
   /** The engine behind it restarted or it went away: forget what was cached there. */
   replicaReset(replicaId: ReplicaId): void
   /** The learnt state as plain JSON, for /replicas, for snapshots and for tests. */

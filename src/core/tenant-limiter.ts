@@ -25,15 +25,20 @@ export class TenantLimiter {
    * a request larger than the whole bucket passes when the bucket is full, and is paid off afterwards.
    */
   take(tenant: string, limits: TenantLimits | undefined, tokens: Tokens, nowMs: Ms): Ms | undefined {
-    if (limits === undefined) return undefined
-    const books = this.#open(tenant, limits, nowMs)
+    const books = this.#open(tenant, limits ?? {}, nowMs)
+    if (limits === undefined) {
+      books.concurrentRequests++
+      return undefined
+    }
     if (limits.concurrentRequests !== undefined && books.concurrentRequests >= limits.concurrentRequests) {
       return CONCURRENCY_RETRY_MS
     }
     const perSec = limits.requestsPerSec
     const perMin = limits.tokensPerMin
-    const requestWaitMs = perSec === undefined ? 0 : refill(books.requests, Math.max(1, perSec), perSec / 1000, 1, nowMs)
-    const tokenWaitMs = perMin === undefined ? 0 : refill(books.tokens, perMin, perMin / 60_000, tokens, nowMs)
+    const requestWaitMs =
+      perSec === undefined ? 0 : refill(books.requests, Math.max(1, perSec), perSec / 1000, 1, nowMs)
+    const tokenWaitMs =
+      perMin === undefined ? 0 : refill(books.tokens, perMin, perMin / 60_000, tokens, nowMs)
     const waitMs = Math.max(requestWaitMs, tokenWaitMs)
     if (waitMs > 0) return waitMs
     if (perSec !== undefined) books.requests.level -= 1
@@ -42,10 +47,14 @@ export class TenantLimiter {
     return undefined
   }
 
-  /** Gives a place back; tenants without limits have none. */
-  release(tenant: string): void {
+  /** Gives a place back. Books of a tenant without limits are closed with its last request. */
+  release(tenant: string, limits: TenantLimits | undefined): void {
     const books = this.#books.get(tenant)
-    if (books !== undefined && books.concurrentRequests > 0) books.concurrentRequests--
+    if (books === undefined || books.concurrentRequests === 0) {
+      throw new RangeError(`tenant ${tenant} has no request to give back`)
+    }
+    books.concurrentRequests--
+    if (limits === undefined && books.concurrentRequests === 0) this.#books.delete(tenant)
   }
 
   /** Requests of that tenant between take and release. */

@@ -15,5 +15,5 @@ export function finite(name: string, value: number): number {
 
 /** Keeps `value` within [`min`, `max`]. */
 export function clamp(value: number, min: number, max: number): number {
-  return value < min ? min : value > max ? max : value
+  return Math.max(min, Math.min(max, value))
 }

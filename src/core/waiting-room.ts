@@ -15,6 +15,13 @@ export interface Waiter {
   readonly excluded: readonly ReplicaId[]
 }
 
+/** A first attempt; it leaves when its class or its client has waited long enough. */
+export function newWaiter(offer: Offer, nowMs: Ms): Waiter {
+  const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY
+  const expiresAtMs = Math.min(nowMs + offer.slo.maxWaitMs, clientGoneAtMs)
+  return { offer, attempt: 1, enteredAtMs: nowMs, expiresAtMs, excluded: [] }
+}
+
 export class WaitingRoom {
   #waiters = new Map<RequestId, Waiter>()
   #bytes = 0

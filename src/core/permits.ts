@@ -1,0 +1,167 @@
+/** Every permit that is out and the ledger it stands in; replicas come, change and go here. */
+import type { BounceCause, PermitId } from './events.ts'
+import { type InFlight, ReplicaLedger } from './ledger.ts'
+import type { CandidateView } from './records.ts'
+import type { ReplicaReport } from './replica.ts'
+import type { PoolId, ReplicaId } from './request.ts'
+import type { Ms } from './units.ts'
+import type { Waiter } from './waiting-room.ts'
+
+/** When an answer that does not stream is assumed to decode if nothing was predicted, in ms after dispatch. */
+const ASSUMED_PREFILL_MS: Ms = 500
+
+export class Permits {
+  readonly #replicas = new Map<ReplicaId, ReplicaLedger>()
+  readonly #ledgerOf = new Map<PermitId, ReplicaLedger>()
+  readonly #removed = new Set<ReplicaId>()
+  /** Permits whose first token nobody sees, with the instant at which it is assumed. */
+  readonly #unseen = new Map<PermitId, Ms>()
+  readonly #forget: (replicaId: ReplicaId) => void
+
+  /** `forget` is called when what a replica had cached is gone: it restarted or was removed. */
+  constructor(forget: (replicaId: ReplicaId) => void) {
+    this.#forget = forget
+  }
+
+  get replicas(): ReadonlyMap<ReplicaId, ReplicaLedger> {
+    return this.#replicas
+  }
+
+  /** Permits out now. */
+  get size(): number {
+    return this.#ledgerOf.size
+  }
+
+  /** The ledger that a permit stands in; undefined when it is not out. */
+  find(permitId: PermitId): ReplicaLedger | undefined {
+    return this.#ledgerOf.get(permitId)
+  }
+
+  /** The same; a permit that is not out is a caller's bug. */
+  ledger(permitId: PermitId): ReplicaLedger {
+    const ledger = this.#ledgerOf.get(permitId)
+    if (ledger === undefined) throw new RangeError(`permit ${permitId} is not out`)
+    return ledger
+  }
+
+  give(inFlight: InFlight, ledger: ReplicaLedger): void {
+    ledger.dispatch(inFlight)
+    this.#ledgerOf.set(inFlight.permitId, ledger)
+    if (inFlight.offer.streamed) return
+    const { predictedTtftMs, dispatchedAtMs, offer } = inFlight
+    const atMs =
+      predictedTtftMs === undefined
+        ? dispatchedAtMs + ASSUMED_PREFILL_MS
+        : offer.receivedAtMs + predictedTtftMs
+    this.#unseen.set(inFlight.permitId, Math.max(atMs, dispatchedAtMs))
+  }
+
+  /** Takes a permit back, once. */
+  release(permitId: PermitId): InFlight {
+    const ledger = this.ledger(permitId)
+    const inFlight = ledger.release(permitId)
+    this.#ledgerOf.delete(permitId)
+    this.#unseen.delete(permitId)
+    this.#dropIfGone(ledger)
+    return inFlight
+  }
+
+  /** Books content events of many permits; returns their sum by ledger. Permits that are gone are skipped. */
+  progress(
+    permitIds: readonly PermitId[],
+    contentEvents: readonly number[],
+    nowMs: Ms,
+  ): ReadonlyMap<ReplicaLedger, number> {
+    const totals = new Map<ReplicaLedger, number>()
+    permitIds.forEach((permitId, index) => {
+      const ledger = this.#ledgerOf.get(permitId)
+      const inFlight = ledger?.decoding.get(permitId)
+      const events = contentEvents[index] ?? 0
+      if (ledger === undefined || inFlight === undefined || events <= 0) return
+      ledger.progress(inFlight, events, nowMs)
+      totals.set(ledger, (totals.get(ledger) ?? 0) + events)
+    })
+    return totals
+  }
+
+  /** Moves answers that don't stream on to decoding when their prefill should be over. */
+  assumeFirstTokens(nowMs: Ms): void {
+    for (const [permitId, atMs] of this.#unseen) {
+      if (atMs > nowMs) continue
+      this.#unseen.delete(permitId)
+      this.#ledgerOf.get(permitId)?.firstToken(permitId, nowMs)
+    }
+  }
+
+  /** The next instant at which a first token will be assumed. */
+  nextAssumedAtMs(): Ms | undefined {
+    let soonest: Ms | undefined
+    for (const atMs of this.#unseen.values()) if (soonest === undefined || atMs < soonest) soonest = atMs
+    return soonest
+  }
+
+  change(report: ReplicaReport): void {
+    this.#removed.delete(report.replicaId)
+    const ledger = this.#replicas.get(report.replicaId)
+    if (ledger === undefined) {
+      this.#replicas.set(report.replicaId, new ReplicaLedger(report))
+      return
+    }
+    if (report.generation !== ledger.report.generation) this.#forget(report.replicaId)
+    ledger.report = report
+  }
+
+  /** Lets a replica finish what it has and then forgets it. */
+  remove(replicaId: ReplicaId): void {
+    const ledger = this.#replicas.get(replicaId)
+    if (ledger === undefined) return
+    ledger.report = { ...ledger.report, state: 'draining' }
+    this.#removed.add(replicaId)
+    this.#dropIfGone(ledger)
+  }
+
+  /** The replicas that a second attempt must avoid, or undefined when none is to be made. */
+  secondAttempt(inFlight: InFlight, cause: BounceCause): readonly ReplicaId[] | undefined {
+    if (inFlight.attempt === 2) return undefined
+    if (this.#hasOther(inFlight.offer.pool, inFlight.replicaId)) return [inFlight.replicaId]
+    return cause === 'engine_full' ? [] : undefined
+  }
+
+  #hasOther(pool: PoolId, than: ReplicaId): boolean {
+    for (const { report } of this.#replicas.values()) {
+      const takesWork = report.state === 'live' || report.state === 'ramping'
+      if (takesWork && report.replicaId !== than && report.pools.includes(pool)) return true
+    }
+    return false
+  }
+
+  #dropIfGone(ledger: ReplicaLedger): void {
+    if (ledger.inFlightRequests > 0 || !this.#removed.delete(ledger.replicaId)) return
+    this.#replicas.delete(ledger.replicaId)
+    this.#forget(ledger.replicaId)
+  }
+}
+
+/** The books' entry for a waiter that is about to be dispatched to `ledger`'s replica. */
+export function newInFlight(
+  permitId: PermitId,
+  waiter: Waiter,
+  ledger: ReplicaLedger,
+  chosen: CandidateView | undefined,
+  nowMs: Ms,
+): InFlight {
+  const { offer, attempt, enteredAtMs } = waiter
+  return {
+    permitId,
+    requestId: offer.requestId,
+    replicaId: ledger.replicaId,
+    offer,
+    attempt,
+    enteredAtMs,
+    dispatchedAtMs: nowMs,
+    uncachedTokens: chosen?.uncachedTokens ?? offer.promptTokens,
+    aheadTokens: ledger.backlogTokens,
+    ...(chosen?.predictedTtftMs === undefined ? {} : { predictedTtftMs: chosen.predictedTtftMs }),
+    contentEvents: 0,
+  }
+}
