@@ -1,0 +1,128 @@
+/** A light open-loop client: sends each request at its instant, whatever became of the earlier ones. */
+import http from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const PATH = '/v1/completions'
+/** Below vLLM's own 5 s, so that no request is sent into a socket that is about to close. */
+const IDLE_SOCKET_MS = 3000
+
+/**
+ * What became of one request. `outcome` is `finished` (200, every frame, end marker), `refused` (4xx, 5xx, or an error
+ * frame before any content), `broken` (anything else) or `unfinished` (aborted when the run was over). Instants are
+ * performance.now().
+ */
+function send(agent, port, request, scheduledAtMs) {
+  const seen = { ...request, body: undefined, scheduledAtMs, outcome: 'unfinished', frames: 0 }
+  let sent
+  const done = new Promise((resolve) => {
+    const finish = (outcome) => {
+      if (seen.endedAtMs !== undefined) return
+      seen.endedAtMs = performance.now()
+      seen.outcome = outcome
+      resolve(seen)
+    }
+    const headers = { 'content-type': 'application/json', 'content-length': request.body.length }
+    sent = http.request(
+      { host: '127.0.0.1', port, path: PATH, method: 'POST', agent, headers },
+      (response) => {
+        seen.status = response.statusCode
+        const reader = frameReader(seen)
+        response.on('data', reader.read)
+        response.on('end', () => finish(reader.outcome()))
+        response.on('error', () => finish('broken'))
+      },
+    )
+    sent.on('error', () => finish('broken'))
+    sent.on('close', () => finish('broken'))
+    sent.end(request.body)
+  })
+  return {
+    done,
+    /** Leaves, and keeps the outcome `unfinished`. */
+    abandon: () => {
+      if (seen.endedAtMs === undefined) {
+        seen.endedAtMs = performance.now()
+        sent.destroy()
+      }
+      return seen
+    },
+  }
+}
+
+/** Counts content frames and stamps the first and the last, without parsing them: the client must stay cheap. */
+function frameReader(seen) {
+  let rest = ''
+  let ended = false
+  let failed = false
+  return {
+    read: (bytes) => {
+      const nowMs = performance.now()
+      const lines = (rest + bytes.toString('latin1')).split('\n')
+      rest = lines.pop()
+      for (const line of lines) {
+        if (!line.startsWith('data: ')) continue
+        if (line.startsWith('data: [DONE]')) ended = true
+        else if (line.startsWith('data: {"error"')) failed = true
+        else if (line.includes('"text"')) {
+          seen.frames++
+          seen.firstAtMs ??= nowMs
+          seen.lastAtMs = nowMs
+        }
+      }
+    },
+    outcome: () => {
+      if (seen.status !== 200 || (failed && seen.frames === 0)) return 'refused'
+      return ended && !failed ? 'finished' : 'broken'
+    },
+  }
+}
+
+const newAgent = () =>
+  new http.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY, timeout: IDLE_SOCKET_MS })
+
+/** Sends every arrival at its instant, then waits `graceMs` for the last ones. Returns one record a request. */
+export async function runOpenLoop(port, arrivals, graceMs) {
+  const agent = newAgent()
+  const startMs = performance.now() + 50
+  const flights = []
+  for (const arrival of arrivals) {
+    const dueMs = startMs + arrival.atMs
+    const aheadMs = dueMs - performance.now()
+    if (aheadMs > 1) await sleep(aheadMs)
+    flights.push(send(agent, port, arrival, dueMs))
+  }
+  await Promise.race([
+    Promise.all(flights.map((flight) => flight.done)),
+    sleep(graceMs, undefined, { ref: false }),
+  ])
+  const seen = flights.map((flight) => flight.abandon())
+  agent.destroy()
+  return seen
+}
+
+/** Keeps `width` requests in flight for `seconds`; returns how many finished a second after the first fifth. */
+export async function saturate(port, nextRequest, width, seconds) {
+  const agent = newAgent()
+  const startMs = performance.now()
+  const fromMs = startMs + (seconds * 1000) / 5
+  const untilMs = startMs + seconds * 1000
+  const flights = new Set()
+  let finished = 0
+  const loop = async () => {
+    while (performance.now() < untilMs) {
+      const flight = send(agent, port, nextRequest(), performance.now())
+      flights.add(flight)
+      const seen = await Promise.race([
+        flight.done,
+        sleep(untilMs - performance.now(), undefined, { ref: false }),
+      ])
+      if (seen?.outcome === 'finished' && seen.endedAtMs >= fromMs && seen.endedAtMs <= untilMs) finished++
+      flight.abandon()
+      flights.delete(flight)
+    }
+  }
+  await Promise.all(Array.from({ length: width }, loop))
+  for (const flight of flights) flight.abandon()
+  agent.destroy()
+  return finished / ((untilMs - fromMs) / 1000)
+}

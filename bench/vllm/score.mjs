@@ -1,0 +1,78 @@
+/** Judges the requests of a run and sums them up in one row. */
+
+/** TTFT counts from the scheduled arrival; the target grows with the prompt. All in ms. */
+export const TTFT_BASE_MS = 800
+export const TTFT_PER_1K_TOKENS_MS = 2000
+
+export const ttftMs = (seen) =>
+  seen.firstAtMs === undefined ? undefined : seen.firstAtMs - seen.scheduledAtMs
+/** Mean gap after the first token; the number of tokens is exact, since the answers' lengths are. */
+export const tpotMs = (seen) =>
+  seen.firstAtMs === undefined
+    ? undefined
+    : (seen.lastAtMs - seen.firstAtMs) / Math.max(1, seen.answerTokens - 1)
+
+export function isGood(seen, tpotTargetMs) {
+  const targetMs = TTFT_BASE_MS + (TTFT_PER_1K_TOKENS_MS * seen.promptTokens) / 1000
+  return seen.outcome === 'finished' && ttftMs(seen) <= targetMs && tpotMs(seen) <= tpotTargetMs
+}
+
+function quantile(values, share) {
+  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b)
+  return sorted.length === 0
+    ? undefined
+    : sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
+}
+
+/** One row of the table: rates over the seconds in which requests arrived, latencies of finished ones in ms. */
+export function scoreRun(all, seconds, tpotTargetMs) {
+  const count = (outcome) => all.filter((seen) => seen.outcome === outcome).length
+  const finished = all.filter((seen) => seen.outcome === 'finished')
+  const good = all.filter((seen) => isGood(seen, tpotTargetMs))
+  const refused = all.filter((seen) => seen.outcome === 'refused')
+  return {
+    offeredPerSec: all.length / seconds,
+    goodPerSec: good.length / seconds,
+    goodRatio: all.length === 0 ? 0 : good.length / all.length,
+    finishedPerSec: finished.length / seconds,
+    goodPromptTokensPerSec: good.reduce((sum, seen) => sum + seen.promptTokens, 0) / seconds,
+    refused: refused.length,
+    broken: count('broken'),
+    unfinished: count('unfinished'),
+    ttftP50Ms: quantile(finished.map(ttftMs), 0.5),
+    ttftP90Ms: quantile(finished.map(ttftMs), 0.9),
+    tpotP50Ms: quantile(finished.map(tpotMs), 0.5),
+    tpotP90Ms: quantile(finished.map(tpotMs), 0.9),
+    refusalP50Ms: quantile(
+      refused.map((seen) => seen.endedAtMs - seen.scheduledAtMs),
+      0.5,
+    ),
+  }
+}
+
+const COLUMNS = [
+  ['load', (row) => `${row.load}x`],
+  ['setting', (row) => row.arm],
+  ['offered/s', (row) => row.offeredPerSec.toFixed(1)],
+  ['good/s', (row) => row.goodPerSec.toFixed(1)],
+  ['good', (row) => `${(100 * row.goodRatio).toFixed(0)} %`],
+  ['finished/s', (row) => row.finishedPerSec.toFixed(1)],
+  ['refused', (row) => row.refused],
+  ['broken', (row) => row.broken],
+  ['left', (row) => row.unfinished],
+  ['TTFT p50 s', (row) => ((row.ttftP50Ms ?? Number.NaN) / 1000).toFixed(2)],
+  ['p90', (row) => ((row.ttftP90Ms ?? Number.NaN) / 1000).toFixed(2)],
+  ['TPOT p50 ms', (row) => (row.tpotP50Ms ?? Number.NaN).toFixed(0)],
+  ['p90', (row) => (row.tpotP90Ms ?? Number.NaN).toFixed(0)],
+  ['refusal p50 ms', (row) => (row.refusalP50Ms ?? Number.NaN).toFixed(0)],
+]
+
+/** The rows as a table in plain text. */
+export function formatTable(rows) {
+  const cells = [
+    COLUMNS.map(([title]) => title),
+    ...rows.map((row) => COLUMNS.map(([, show]) => String(show(row)))),
+  ]
+  const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column].length)))
+  return cells.map((line) => line.map((cell, column) => cell.padStart(widths[column])).join('  ')).join('\n')
+}
