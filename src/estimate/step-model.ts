@@ -1,0 +1,142 @@
+/** How long an engine step takes: one parameter vector per replica group, learnt from two kinds of observation. */
+import type { Ms, Tokens } from '../core/units.ts'
+import { type LinearEstimate, linearEstimate, observe, predict } from './kalman.ts'
+
+/**
+ * What is believed before anything is seen. The formula is that of a chunked-prefill engine (decision notes, C1):
+ * a step with B sequences over K context tokens takes base + perSequence*B + perContextToken*K; each prefill chunk
+ * of n tokens adds perChunk + perPrefillToken*n to its step, and never less than nothing.
+ */
+export interface StepPrior {
+  readonly baseMs: Ms
+  readonly perSequenceMs: Ms
+  readonly perContextTokenMs: Ms
+  readonly perChunkMs: Ms
+  readonly perPrefillTokenMs: Ms
+  /** Time of a request outside of steps: parsing, tokenising, the way there and back. */
+  readonly requestOverheadMs: Ms
+  /** How sure the prior is: standard deviation as a share of each value. */
+  readonly uncertaintyRatio: number
+}
+
+/** A prior for an engine of which nothing is known: the order of an 8B model on one current GPU, very unsure. */
+export const UNKNOWN_ENGINE: StepPrior = {
+  baseMs: 12,
+  perSequenceMs: 0.1,
+  perContextTokenMs: 0.0001,
+  perChunkMs: 0,
+  perPrefillTokenMs: 0.08,
+  requestOverheadMs: 10,
+  uncertaintyRatio: 10,
+}
+
+export interface StepModel {
+  readonly prior: StepPrior
+  /** [base, per sequence, per 1000 context tokens] of a decode step, in ms. */
+  readonly decode: LinearEstimate
+  /** [request overhead, per chunk, per 1000 prefill tokens], in ms on top of the decode steps meanwhile. */
+  readonly prefill: LinearEstimate
+}
+
+/** Relative noise of one window's mean step, and of one first-token interval. */
+const DECODE_NOISE_RATIO = 0.1
+const PREFILL_NOISE_RATIO = 0.15
+/** Clocks and event loops blur any interval by about this much, in ms. */
+const CLOCK_NOISE_MS: Ms = 1
+/** A chunk can be cheaper than its tokens' share of a step, by about one decode step at most. */
+const CHUNK_STD_MS: Ms = 5
+
+export function stepModel(prior: StepPrior = UNKNOWN_ENGINE): StepModel {
+  const unsure = prior.uncertaintyRatio
+  return {
+    prior,
+    decode: linearEstimate(
+      [prior.baseMs, prior.perSequenceMs, prior.perContextTokenMs * 1000],
+      [prior.baseMs * unsure, prior.perSequenceMs * unsure, prior.perContextTokenMs * 1000 * unsure],
+    ),
+    prefill: linearEstimate(
+      [prior.requestOverheadMs, prior.perChunkMs, prior.perPrefillTokenMs * 1000],
+      [
+        prior.requestOverheadMs * unsure,
+        Math.max(CHUNK_STD_MS, prior.baseMs) * unsure,
+        prior.perPrefillTokenMs * 1000 * unsure,
+      ],
+    ),
+  }
+}
+
+/** A decode step of `sequences` sequences over `contextTokens`, in ms; above 0. Negative terms are read as 0. */
+export function decodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
+  const [base = 0, perSequence = 0, perContext = 0] = model.decode.mean
+  const ms = base + Math.max(0, perSequence) * sequences + (Math.max(0, perContext) * contextTokens) / 1000
+  return Math.max(0.1, ms)
+}
+
+/** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */
+export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
+  if (tokens <= 0) return 0
+  const [, perChunk = 0, per1k = 0] = model.prefill.mean
+  const chunks = Math.ceil(tokens / chunkTokens)
+  return Math.max(0, perChunk * chunks + (Math.max(0, per1k) * tokens) / 1000)
+}
+
+/** Prefill of `tokens` from its first step to its first token with `sequences` decoding beside it, in ms. */
+export function prefillMs(
+  model: StepModel,
+  tokens: Tokens,
+  chunkTokens: Tokens,
+  sequences: number,
+  contextTokens: Tokens,
+): Ms {
+  const chunks = Math.max(1, Math.ceil(tokens / chunkTokens))
+  return prefillStallMs(model, tokens, chunkTokens) + chunks * decodeStepMs(model, sequences, contextTokens)
+}
+
+/** Overhead of a request outside of steps, in ms; at least 0. */
+export function requestOverheadMs(model: StepModel): Ms {
+  return Math.max(0, model.prefill.mean[0] ?? 0)
+}
+
+/** First kind: `steps` decode steps took `elapsedMs` while nothing prefilled. */
+export function observeDecode(
+  model: StepModel,
+  steps: number,
+  elapsedMs: Ms,
+  sequences: number,
+  contextTokens: Tokens,
+): void {
+  if (!(steps > 0)) return
+  const stepMs = elapsedMs / steps
+  const noise = DECODE_NOISE_RATIO * stepMs + CLOCK_NOISE_MS / steps
+  observe(model.decode, [1, sequences, contextTokens / 1000], stepMs, noise)
+}
+
+/** Second kind: an interval that ended with first tokens, in which the engine prefilled all the time. */
+export interface PrefillInterval {
+  readonly elapsedMs: Ms
+  /** Requests whose whole overhead lies in it: those that found no prefill going on. */
+  readonly starts: number
+  readonly prefillTokens: Tokens
+  readonly chunks: number
+  /** Steps in it, and what was decoding meanwhile. */
+  readonly steps: number
+  readonly sequences: number
+  readonly contextTokens: Tokens
+}
+
+export function observePrefill(model: StepModel, interval: PrefillInterval): void {
+  const { elapsedMs, starts, prefillTokens, chunks, steps, sequences, contextTokens } = interval
+  const decodingMs = steps * decodeStepMs(model, sequences, contextTokens)
+  const x = [starts, chunks, prefillTokens / 1000]
+  const noise = PREFILL_NOISE_RATIO * elapsedMs + CLOCK_NOISE_MS + 0.3 * (elapsedMs / Math.max(1, steps))
+  observe(model.prefill, x, elapsedMs - decodingMs, noise)
+}
+
+/** What the model says of an interval, in ms; the other side of `observePrefill`. */
+export function intervalMs(model: StepModel, interval: Omit<PrefillInterval, 'elapsedMs'>): Ms {
+  const decodingMs = interval.steps * decodeStepMs(model, interval.sequences, interval.contextTokens)
+  return (
+    decodingMs +
+    Math.max(0, predict(model.prefill, [interval.starts, interval.chunks, interval.prefillTokens / 1000]))
+  )
+}
