@@ -1,0 +1,369 @@
+/** The engine model against what is known of vLLM's V1 scheduler, and its laws over arbitrary traffic. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { EngineModel } from '../../src/sim/engine-model.ts'
+import type { EngineOptions, EngineRequest, StepReport } from '../../src/sim/engine-types.ts'
+import { profile } from '../../src/sim/profiles.ts'
+
+const SLOW = profile('demo/slow')
+
+function engine(options: Partial<EngineOptions> = {}): EngineModel {
+  return new EngineModel({ profile: SLOW, ...options })
+}
+
+function request(
+  id: string,
+  promptTokens: number,
+  outputTokens: number,
+  more: Partial<EngineRequest> = {},
+): EngineRequest {
+  return { id, promptTokens, outputTokens: [outputTokens], ...more }
+}
+
+/** Steps as plain values, so that they can be compared and read after the fact. */
+function run(model: EngineModel, untilMs = Number.POSITIVE_INFINITY): PlainStep[] {
+  const steps: PlainStep[] = []
+  model.advanceTo(untilMs, (report) => steps.push(plain(report)))
+  return steps
+}
+
+interface PlainStep {
+  readonly startedAtMs: number
+  readonly endedAtMs: number
+  readonly prefillTokens: number
+  readonly decodeTokens: number
+  readonly emitted: readonly string[]
+  readonly finished: readonly string[]
+  readonly preempted: readonly string[]
+}
+
+function plain(report: StepReport): PlainStep {
+  const names = (list: StepReport['emitted']) =>
+    list.map((sequence) => `${sequence.requestId}.${sequence.index}`)
+  const { startedAtMs, endedAtMs, prefillTokens, decodeTokens } = report
+  return {
+    startedAtMs,
+    endedAtMs,
+    prefillTokens,
+    decodeTokens,
+    emitted: names(report.emitted),
+    finished: names(report.finished),
+    preempted: names(report.preempted),
+  }
+}
+
+function hashes(family: string, count: number): string[] {
+  return Array.from({ length: count }, (_, at) => `${family}:${at}`)
+}
+
+describe('one request', () => {
+  it('takes the overhead, its chunks and its decodes', () => {
+    const model = engine()
+    expect(model.submit(request('a', 1000, 3), 100)).toBe('accepted')
+    const steps = run(model)
+    expect(steps.map((step) => step.prefillTokens)).toEqual([512, 488, 0, 0])
+    expect(steps.map((step) => step.decodeTokens)).toEqual([0, 0, 1, 1])
+    expect(steps[0]?.startedAtMs).toBeCloseTo(105, 6)
+    expect(steps.map((step) => step.emitted.length)).toEqual([0, 1, 1, 1])
+    expect(steps[3]?.finished).toEqual(['a.0'])
+    expect(model.nextEventAtMs()).toBeUndefined()
+    expect(model.inFlightSequences).toBe(0)
+    expect(model.kv.availableBlocks).toBe(model.kv.totalBlocks)
+  })
+
+  it('counts n as n sequences that share the prompt when it is known', () => {
+    const model = engine()
+    model.submit({ id: 'n', promptTokens: 100, outputTokens: [2, 3], prefixHashes: hashes('p', 6) }, 0)
+    const steps = run(model)
+    expect(steps[0]?.prefillTokens).toBe(100 + (100 - 96))
+    expect(steps.flatMap((step) => step.finished)).toEqual(['n.0', 'n.1'])
+    expect(model.gauges().generationTokensTotal).toBe(5)
+  })
+})
+
+describe('a step', () => {
+  it('serves decodes first, then chunks within the budget', () => {
+    const model = engine({ maxNumBatchedTokens: 64, maxNumSeqs: 8 })
+    model.submit(request('a', 10, 50), 0)
+    run(model, 60)
+    model.submit(request('long', 300, 2), 60)
+    const mixed = run(model).filter((step) => step.prefillTokens > 0)
+    expect(mixed.length).toBeGreaterThanOrEqual(5)
+    for (const step of mixed.slice(1)) {
+      expect(step.decodeTokens).toBe(1)
+      expect(step.prefillTokens + step.decodeTokens).toBeLessThanOrEqual(64)
+    }
+  })
+
+  it('admits at most maxNumSeqs and lets nobody overtake a head that lacks KV', () => {
+    const model = engine({ kvBlocks: 20, maxNumSeqs: 4, maxModelLenTokens: 320 })
+    model.submit(request('big', 200, 60), 0)
+    model.submit(request('head', 200, 1), 0)
+    model.submit(request('small', 10, 1), 0)
+    const order = run(model).flatMap((step) => step.finished)
+    expect(order).toEqual(['big.0', 'head.0', 'small.0'])
+  })
+
+  it('throws the last arrived back when decodes run out of KV, and recomputes it', () => {
+    const model = engine({ kvBlocks: 12, maxNumSeqs: 4, maxModelLenTokens: 192 })
+    model.submit(request('a', 80, 60), 0)
+    model.submit(request('b', 80, 60), 0)
+    const steps = run(model)
+    expect(steps.flatMap((step) => step.preempted)).toEqual(['b.0'])
+    expect(steps.flatMap((step) => step.finished)).toEqual(['a.0', 'b.0'])
+    expect(model.gauges().preemptionsTotal).toBe(1)
+    const recomputed = steps.reduce((sum, step) => sum + step.prefillTokens, 0)
+    expect(recomputed).toBeGreaterThan(160)
+  })
+
+  it('runs lower priority values first under the priority policy only', () => {
+    for (const [policy, expected] of [
+      ['fcfs', ['a.0', 'b.0', 'c.0']],
+      ['priority', ['a.0', 'c.0', 'b.0']],
+    ] as const) {
+      const model = engine({ policy, maxNumSeqs: 1 })
+      model.submit(request('a', 10, 5), 0)
+      model.submit(request('b', 10, 5, { priority: 5 }), 1)
+      model.submit(request('c', 10, 5, { priority: -1 }), 2)
+      expect(run(model).flatMap((step) => step.finished)).toEqual(expected)
+    }
+  })
+})
+
+describe('prefix cache', () => {
+  it('skips what is cached but always computes the last token', () => {
+    const model = engine()
+    model.submit(request('a', 64, 1, { prefixHashes: hashes('p', 4) }), 0)
+    run(model)
+    model.submit(request('b', 64, 1, { prefixHashes: hashes('p', 4) }), 1000)
+    expect(run(model)[0]?.prefillTokens).toBe(16)
+    expect(model.gauges().prefixHitTokensTotal).toBe(48)
+  })
+
+  it('evicts the least recently used content first', () => {
+    const model = engine({ kvBlocks: 8, maxModelLenTokens: 128 })
+    const send = (id: string, family: string, atMs: number) => {
+      model.submit(request(id, 60, 1, { prefixHashes: hashes(family, 3) }), atMs)
+      return run(model)[0]?.prefillTokens
+    }
+    expect([send('1', 'x', 0), send('2', 'y', 1000), send('3', 'x', 2000)]).toEqual([60, 60, 12])
+    expect(send('4', 'z', 3000)).toBe(60)
+    expect(send('5', 'x', 4000)).toBe(12)
+    // Two of y's three extents made room for z, its tail first: its head is still of use.
+    expect(send('6', 'y', 5000)).toBe(44)
+  })
+})
+
+describe('queue caps', () => {
+  it('count running and waiting sequences, n times for n', () => {
+    const model = engine({ maxNumQueuedReqs: 3 })
+    expect(model.submit({ id: 'n4', promptTokens: 5, outputTokens: [1, 1, 1, 1] }, 0)).toBe(
+      'max_num_queued_reqs',
+    )
+    expect(model.submit({ id: 'n2', promptTokens: 5, outputTokens: [9, 9] }, 0)).toBe('accepted')
+    expect(model.submit(request('a', 5, 9), 0)).toBe('accepted')
+    expect(model.submit(request('b', 5, 9), 0)).toBe('max_num_queued_reqs')
+    model.abort('n2')
+    expect(model.submit(request('b', 5, 9), 0)).toBe('accepted')
+  })
+
+  it('bound the prefill backlog, yet take any prompt when it is empty', () => {
+    const model = engine({ maxNumQueuedTokens: 300 })
+    expect(model.submit(request('huge', 400, 1), 0)).toBe('accepted')
+    expect(model.submit(request('more', 10, 1), 0)).toBe('max_num_queued_tokens')
+    run(model)
+    expect(model.prefillBacklogTokens).toBe(0)
+    expect(model.submit(request('more', 10, 1), 9000)).toBe('accepted')
+  })
+
+  it('refuse what can never fit', () => {
+    expect(engine({ maxModelLenTokens: 100 }).submit(request('a', 90, 11), 0)).toBe('over_context')
+  })
+})
+
+describe('bad options', () => {
+  it('are named', () => {
+    expect(() => engine({ maxNumBatchedTokens: 4 })).toThrow(/must be at least maxNumSeqs/)
+    expect(() => engine({ kvBlocks: 4, maxModelLenTokens: 100 })).toThrow(
+      /must fit into the KV cache of 64 tokens/,
+    )
+    expect(() => engine().submit(request('a', 0, 1), 0)).toThrow(/needs at least one prompt token/)
+  })
+})
+
+interface Arrival {
+  readonly atMs: number
+  readonly promptTokens: number
+  readonly outputs: readonly number[]
+  readonly family: number
+  readonly priority: number
+  readonly abortAfterMs: number | undefined
+}
+
+const arrivals = fc.array(
+  fc.record({
+    atMs: fc.integer({ min: 0, max: 3000 }),
+    promptTokens: fc.integer({ min: 1, max: 150 }),
+    outputs: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 3 }),
+    family: fc.integer({ min: 0, max: 2 }),
+    priority: fc.integer({ min: -1, max: 1 }),
+    abortAfterMs: fc.option(fc.integer({ min: 0, max: 1500 }), { nil: undefined, freq: 4 }),
+  }),
+  { minLength: 1, maxLength: 25 },
+)
+const limits = fc.record({
+  kvBlocks: fc.integer({ min: 12, max: 60 }),
+  maxNumSeqs: fc.integer({ min: 1, max: 8 }),
+  maxNumBatchedTokens: fc.integer({ min: 8, max: 128 }),
+  policy: fc.constantFrom('fcfs' as const, 'priority' as const),
+  prefixCaching: fc.boolean(),
+  seed: fc.integer(),
+})
+
+/** Drives arrivals and aborts in order of time, calling `check` between events, and drains the engine. */
+function drive(
+  options: Partial<EngineOptions>,
+  plan: readonly Arrival[],
+  check: (model: EngineModel) => void,
+) {
+  const model = engine({ ...options, jitterRatio: 0.1, maxModelLenTokens: 190 })
+  const actions = plan.flatMap((arrival, at) => [
+    {
+      atMs: arrival.atMs,
+      act: () => submitted.push([at, model.submit(toRequest(arrival, at), arrival.atMs)]),
+    },
+    ...(arrival.abortAfterMs === undefined
+      ? []
+      : [
+          {
+            atMs: arrival.atMs + arrival.abortAfterMs,
+            act: () => void (model.abort(`r${at}`) && aborted.add(`r${at}`)),
+          },
+        ]),
+  ])
+  actions.sort((a, b) => a.atMs - b.atMs)
+  const submitted: [number, string][] = []
+  const aborted = new Set<string>()
+  const steps: PlainStep[] = []
+  for (const action of actions) {
+    model.advanceTo(action.atMs, (report) => {
+      steps.push(plain(report))
+      check(model)
+    })
+    action.act()
+    check(model)
+  }
+  model.advanceTo(1e9, (report) => {
+    steps.push(plain(report))
+    check(model)
+  })
+  return { model, steps, submitted, aborted }
+}
+
+function toRequest(arrival: Arrival, at: number): EngineRequest {
+  return {
+    id: `r${at}`,
+    promptTokens: arrival.promptTokens,
+    outputTokens: arrival.outputs,
+    prefixHashes: hashes(`f${arrival.family}`, Math.floor(arrival.promptTokens / 32)),
+    prefixExtentTokens: 32,
+    priority: arrival.priority,
+  }
+}
+
+describe('laws over arbitrary traffic', () => {
+  it('conserves blocks, keeps limits, and ends every request once with the tokens asked for', () => {
+    fc.assert(
+      fc.property(limits, arrivals, (options, plan) => {
+        const { model, steps, submitted, aborted } = drive(options, plan, (running) => {
+          expect(running.kv.heldBlocks + running.kv.availableBlocks).toBe(running.kv.totalBlocks)
+          expect(running.gauges().runningSequences).toBeLessThanOrEqual(options.maxNumSeqs)
+        })
+        expect(submitted.every(([, outcome]) => outcome === 'accepted')).toBe(true)
+        expect(model.inFlightSequences).toBe(0)
+        expect(model.prefillBacklogTokens).toBe(0)
+        expect(model.kv.availableBlocks).toBe(model.kv.totalBlocks)
+        const tokens = new Map<string, number>()
+        for (const step of steps) {
+          expect(step.prefillTokens + step.decodeTokens).toBeLessThanOrEqual(options.maxNumBatchedTokens)
+          for (const name of step.emitted) tokens.set(name, (tokens.get(name) ?? 0) + 1)
+        }
+        const finished = steps.flatMap((step) => step.finished)
+        expect(new Set(finished).size).toBe(finished.length)
+        for (const [at, arrival] of plan.entries()) {
+          if (aborted.has(`r${at}`)) continue
+          for (const [index, output] of arrival.outputs.entries()) {
+            expect(finished).toContain(`r${at}.${index}`)
+            expect(tokens.get(`r${at}.${index}`)).toBe(output)
+          }
+        }
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('gives every running decode its token in every step that preempts nobody', () => {
+    fc.assert(
+      fc.property(limits, arrivals, (options, plan) => {
+        const { steps, aborted } = drive({ ...options, policy: 'fcfs' }, plan, () => {})
+        const streaming = new Set<string>()
+        for (const step of steps) {
+          for (const name of step.preempted) streaming.delete(name)
+          for (const name of streaming) {
+            if (!aborted.has(name.split('.')[0] ?? '')) expect(step.emitted).toContain(name)
+          }
+          for (const name of step.emitted) streaming.add(name)
+          for (const name of step.finished) streaming.delete(name)
+        }
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('starves nobody under fcfs: first tokens come in order of arrival when prompts are single chunks', () => {
+    fc.assert(
+      fc.property(arrivals, (plan) => {
+        const calm = plan.map((arrival, at) => ({
+          ...arrival,
+          outputs: [1],
+          atMs: at,
+          abortAfterMs: undefined,
+        }))
+        const { steps } = drive({ kvBlocks: 20, maxNumSeqs: 4, maxNumBatchedTokens: 190 }, calm, () => {})
+        expect(steps.flatMap((step) => step.finished)).toEqual(calm.map((_, at) => `r${at}.0`))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is the same for the same seed, and only then', () => {
+    fc.assert(
+      fc.property(limits, arrivals, (options, plan) => {
+        const once = drive(options, plan, () => {}).steps
+        expect(drive(options, plan, () => {}).steps).toEqual(once)
+        expect(drive({ ...options, seed: options.seed + 1 }, plan, () => {}).steps).not.toEqual(once)
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('is never slower for a cached prefix on an idle engine', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 2000 }),
+        fc.integer({ min: 1, max: 64 }),
+        (promptTokens, extents) => {
+          const ttft = (family: string) => {
+            const model = engine()
+            model.submit(request('warm', 2000, 1, { prefixHashes: hashes('p', 120) }), 0)
+            run(model)
+            model.submit(request('x', promptTokens, 1, { prefixHashes: hashes(family, extents) }), 10_000)
+            return run(model).at(-1)?.endedAtMs ?? Number.NaN
+          }
+          expect(ttft('p')).toBeLessThanOrEqual(ttft('other'))
+        },
+      ),
+      { numRuns: 60 },
+    )
+  })
+})
