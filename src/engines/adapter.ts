@@ -14,6 +14,8 @@ export interface LoadSample {
   readonly asleep: boolean
   /** Start of the engine process in Unix seconds, when the page has it; a change means a restart. */
   readonly processStartSec?: number
+  /** Work done since the engine's start, in steps or tokens; a fall means a restart, a standstill under load a hang. */
+  readonly progressTotal?: number
 }
 
 /** How a whole response that is no stream of content is to be taken. */
@@ -37,6 +39,8 @@ export interface TapEvent {
   readonly usage?: Usage
   /** The stream's own end marker has been seen. */
   readonly done: boolean
+  /** Frames too long to be looked into that were met in this piece; each is taken for one content event if it may be one. */
+  readonly oversizedFrames?: number
 }
 
 /**
