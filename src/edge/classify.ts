@@ -1,0 +1,84 @@
+/** Finds the class and the product of a request: header, else product rule, else default; then what the tenant may. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { SloClass } from '../core/request.ts'
+import { ProxyError } from '../errors.ts'
+import type { EdgeSettings, ProductSettings, TenantSettings } from './settings.ts'
+
+export interface Subject {
+  readonly headers: IncomingHttpHeaders
+  readonly path: string
+  readonly tenant: TenantSettings
+  /** The configured name of the model. */
+  readonly model: string
+}
+
+export interface Classified {
+  readonly slo: SloClass
+  readonly product: string
+  /** The class that was asked for and is not allowed to this tenant. */
+  readonly clampedFrom?: string
+}
+
+/** The product of requests that no rule matches. */
+export const NO_PRODUCT = 'none'
+
+/** Throws `forbidden` for a tenant that may use no class at all. Unknown class names in the header count as absent. */
+export function classify(settings: EdgeSettings, subject: Subject): Classified {
+  const product = settings.products.find((candidate) => matches(candidate, subject))
+  const asked = headerOf(subject.headers, 'x-slo-class')
+  const known = asked !== undefined && settings.classes[asked] !== undefined ? asked : undefined
+  const wanted = known ?? product?.class ?? settings.defaultClass
+  const allowed = subject.tenant.classes
+  const name = allowed === undefined || allowed.includes(wanted) ? wanted : allowed[0]
+  if (name === undefined) throw new ProxyError('forbidden', 'this key may not use any class')
+  const slo = settings.classesByModel[name]?.[subject.model] ?? settings.classes[name]
+  if (slo === undefined) throw new ProxyError('internal', `class ${name} is not configured`)
+  return { slo, product: product?.name ?? NO_PRODUCT, ...(name === wanted ? {} : { clampedFrom: wanted }) }
+}
+
+function matches(rule: ProductSettings, subject: Subject): boolean {
+  const { header, path, tenant, model } = rule.match
+  if (path !== undefined && path !== subject.path) return false
+  if (tenant !== undefined && tenant !== subject.tenant.name) return false
+  if (model !== undefined && model !== subject.model) return false
+  return Object.entries(header ?? {}).every(([name, value]) => headerOf(subject.headers, name) === value)
+}
+
+export interface Steering {
+  readonly steerTtftMs?: number
+  readonly steerTpotMs?: number
+}
+
+/**
+ * Targets that the client steers by. They may not be tighter than the tightest that its tenant could have by class,
+ * so that a header never outranks a key.
+ */
+export function steering(settings: EdgeSettings, subject: Subject): Steering {
+  const names = subject.tenant.classes ?? Object.keys(settings.classes)
+  const classes = names.map(
+    (name) => settings.classesByModel[name]?.[subject.model] ?? settings.classes[name],
+  )
+  const floor = (of: (slo: SloClass) => number | undefined) =>
+    Math.min(...classes.map((slo) => (slo === undefined ? undefined : of(slo)) ?? Number.POSITIVE_INFINITY))
+  const ttftMs = steered(subject.headers, 'slo-ttft-ms', () => floor((slo) => slo.ttftMs))
+  const tpotMs = steered(subject.headers, 'slo-tpot-ms', () => floor((slo) => slo.tpotMs))
+  return {
+    ...(ttftMs === undefined ? {} : { steerTtftMs: ttftMs }),
+    ...(tpotMs === undefined ? {} : { steerTpotMs: tpotMs }),
+  }
+}
+
+function steered(headers: IncomingHttpHeaders, name: string, floorMs: () => number): number | undefined {
+  const text = headerOf(headers, `x-${name}`) ?? headerOf(headers, `x-llm-d-${name}`)
+  const wanted = text === undefined ? Number.NaN : Number(text)
+  if (!Number.isFinite(wanted) || wanted <= 0) return undefined
+  const steeredMs = Math.max(wanted, floorMs())
+  return Number.isFinite(steeredMs) ? steeredMs : undefined
+}
+
+/** A header's single value, or undefined. Names may be in any case. */
+export function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
+  const value = headers[name.toLowerCase()]
+  const text = typeof value === 'string' ? value.trim() : undefined
+  return text === '' ? undefined : text
+}

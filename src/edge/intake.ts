@@ -1,0 +1,163 @@
+/** Turns an HTTP request into an offer and what is needed to carry it out; malformed input ends here. */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Offer, PoolId, RequestId } from '../core/request.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import { ProxyError } from '../errors.ts'
+import { type Authenticator, createAuthenticator } from './auth.ts'
+import { readBody } from './body.ts'
+import type { BufferLease, BufferPool } from './buffers.ts'
+import { classify, headerOf, steering } from './classify.ts'
+import type { Clock } from './clock.ts'
+import { ModelIndex } from './models.ts'
+import type { OutboundFacts } from './outbound.ts'
+import { PREFIX_BLOCK_TOKENS, prefixHashes } from './prefix.ts'
+import type { PromptParts, PromptSizer } from './prompt-size.ts'
+import type { RequestIds } from './request-id.ts'
+import { type RequestShape, readShape } from './request-shape.ts'
+import type { Route } from './routes.ts'
+import type { EdgeSettings, TenantSettings } from './settings.ts'
+
+/** One request taken in. The settings are those of its arrival: a reload does not change it. */
+export interface Intake {
+  readonly offer: Offer
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  readonly outbound: OutboundFacts
+  readonly parts: PromptParts
+  readonly settings: EdgeSettings
+  /** The bytes it holds; released once no second attempt can need them. */
+  readonly lease: BufferLease
+  /** The class that its tenant asked for and may not use. */
+  readonly clampedFrom?: string
+}
+
+export interface IntakePorts {
+  readonly clock: Clock
+  readonly buffers: BufferPool
+  readonly sizer: PromptSizer
+  /** Longest context of a pool in tokens, when every replica's is known. */
+  readonly contextTokens: (pool: PoolId) => Tokens | undefined
+}
+
+/** The intake under one configuration. */
+export class IntakeDesk {
+  readonly settings: EdgeSettings
+  readonly models: ModelIndex
+  readonly #authenticate: Authenticator
+  readonly #ports: IntakePorts
+
+  constructor(settings: EdgeSettings, ports: IntakePorts) {
+    this.settings = settings
+    this.models = new ModelIndex(settings.models)
+    this.#authenticate = createAuthenticator(settings.auth, settings.tenants)
+    this.#ports = ports
+  }
+
+  /** Whose request it is. Throws `unauthorized`. */
+  tenant(incoming: IncomingMessage, route: Pick<Route, 'apiKeyHeader'>): TenantSettings {
+    return this.#authenticate({
+      headers: incoming.headers,
+      remoteAddress: incoming.socket.remoteAddress,
+      apiKeyHeader: route.apiKeyHeader,
+    })
+  }
+
+  /** The body within its limits. Rejects as `readBody` does. */
+  read(incoming: IncomingMessage, lease: BufferLease): Promise<Buffer> {
+    const { limits, timeouts } = this.settings
+    const within = { bodyBytes: limits.bodyBytes, idleMs: timeouts.betweenBytesMs, totalMs: limits.requestMs }
+    return readBody(incoming, within, lease, this.#ports.clock)
+  }
+
+  /** Everything at once. Rejects with a ProxyError, or with ClientGone; whoever owns the lease releases it. */
+  async take(
+    route: Route,
+    incoming: IncomingMessage,
+    ids: { readonly make: RequestIds['make']; readonly isTaken: (id: RequestId) => boolean },
+    lease: BufferLease,
+  ): Promise<Intake> {
+    const tenant = this.tenant(incoming, route)
+    const body = await this.read(incoming, lease)
+    const receivedAtMs = this.#ports.clock.nowMs()
+    const shape = readShape(route, body)
+    const { headers } = incoming
+    const requestId = ids.make(headerOf(headers, 'x-request-id'), ids.isTaken).own
+    return this.#assemble({ route, headers, body, lease, tenant, shape, receivedAtMs, requestId })
+  }
+
+  #assemble(taken: Taken): Intake {
+    const { route, headers, body, lease, tenant, shape, receivedAtMs, requestId } = taken
+    const resolved = this.models.resolve(shape.model, tenant)
+    const pool = resolved.model.name
+    const subject = { headers, path: route.path, tenant, model: pool }
+    const { slo, product, clampedFrom } = classify(this.settings, subject)
+    const parts = { textBytes: shape.textBytes, mediaParts: shape.mediaParts, exactTokens: shape.exactTokens }
+    this.#refuseOverContext(pool, parts)
+    const offer: Offer = {
+      requestId,
+      pool,
+      kind: route.kind,
+      tenant: tenant.name,
+      product,
+      slo,
+      route: route.key,
+      receivedAtMs,
+      promptTokens: this.#ports.sizer.tokens(pool, parts),
+      promptTokensExact: shape.exactTokens !== undefined,
+      ...(shape.maxOutputTokens === undefined ? {} : { maxOutputTokens: shape.maxOutputTokens }),
+      sequences: shape.sequences,
+      prefixHashes: route.kind === 'generate' ? prefixHashes(shape, resolved.adapter || pool) : [],
+      prefixBlockTokens: PREFIX_BLOCK_TOKENS,
+      bodyBytes: body.length,
+      streamed: shape.streamed,
+      ...clientDeadline(headers, receivedAtMs),
+      ...steering(this.settings, subject),
+      retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),
+    }
+    const outbound = {
+      route,
+      shape: unburdened(shape),
+      engineName: resolved.engineName,
+      scheduling: tenant.scheduling,
+    }
+    const clamped = clampedFrom === undefined ? {} : { clampedFrom }
+    return { offer, headers, body, outbound, parts, settings: this.settings, lease, ...clamped }
+  }
+
+  #refuseOverContext(pool: PoolId, parts: PromptParts): void {
+    const limit = parts.exactTokens === undefined ? undefined : this.#ports.contextTokens(pool)
+    if (limit === undefined || parts.exactTokens === undefined || parts.exactTokens <= limit) return
+    throw new ProxyError(
+      'over_context',
+      `the prompt has ${parts.exactTokens} tokens, the model takes ${limit}`,
+    )
+  }
+}
+
+interface Taken {
+  readonly route: Route
+  readonly headers: IncomingHttpHeaders
+  readonly body: Buffer
+  readonly lease: BufferLease
+  readonly tenant: TenantSettings
+  readonly shape: RequestShape
+  readonly receivedAtMs: Ms
+  readonly requestId: RequestId
+}
+
+/** The prompt's text has been hashed and counted; keeping it would double the memory of every waiting request. */
+function unburdened(shape: RequestShape): RequestShape {
+  return { ...shape, prefix: { text: '' } }
+}
+
+function clientDeadline(headers: IncomingHttpHeaders, receivedAtMs: Ms): { clientDeadlineAtMs?: Ms } {
+  const timeoutSec = Number(headerOf(headers, 'x-stainless-timeout'))
+  return timeoutSec > 0 && Number.isFinite(timeoutSec)
+    ? { clientDeadlineAtMs: receivedAtMs + timeoutSec * 1000 }
+    : {}
+}
+
+/** A small whole number, else 0. */
+function countOf(text: string | undefined): number {
+  return text !== undefined && /^\d{1,3}$/.test(text) ? Number(text) : 0
+}

@@ -1,0 +1,64 @@
+/** What leaves towards an engine: an allow-list of headers and the client's own bytes with a few members spliced. */
+import type { IncomingHttpHeaders } from 'node:http'
+import type { BodyEdits, EngineAdapter } from '../engines/adapter.ts'
+import { asksForUsage, type RequestShape } from './request-shape.ts'
+import type { Route } from './routes.ts'
+
+/** Client headers that an engine may see. Its key, cookies and hop-by-hop headers are none of them. */
+const FORWARDED = [
+  'accept',
+  'anthropic-beta',
+  'anthropic-version',
+  'baggage',
+  'content-type',
+  'traceparent',
+  'tracestate',
+  'user-agent',
+]
+
+export interface OutboundFacts {
+  readonly route: Route
+  readonly shape: RequestShape
+  /** The model's name as the engine knows it. */
+  readonly engineName: string
+  /** The tenant may set the engine's scheduling fields itself. */
+  readonly scheduling: boolean
+}
+
+/** Headers for one attempt. Compressed answers would hide their frames, so identity is asked for. */
+export function outboundHeaders(
+  headers: IncomingHttpHeaders,
+  adapter: Pick<EngineAdapter, 'ownedHeaders'>,
+  facts: Pick<OutboundFacts, 'scheduling'>,
+  engineRequestId: string,
+): Record<string, string> {
+  const kept: Record<string, string> = {}
+  const names = facts.scheduling ? [...FORWARDED, ...adapter.ownedHeaders] : FORWARDED
+  for (const name of names) {
+    const value = headers[name]
+    if (typeof value === 'string') kept[name] = value
+  }
+  kept['accept-encoding'] = 'identity'
+  kept['x-request-id'] = engineRequestId
+  return kept
+}
+
+/** Whether we ask for usage where the client did not; then its frame is taken out of the stream again. */
+export function injectsUsage({ route, shape }: Pick<OutboundFacts, 'route' | 'shape'>): boolean {
+  return route.usageOption && shape.streamed && !asksForUsage(shape)
+}
+
+/** The members of the body that change on the way to that engine; empty when the bytes go as they came. */
+export function bodyEdits(facts: OutboundFacts, adapter: Pick<EngineAdapter, 'ownedFields'>): BodyEdits {
+  const { route, shape, engineName } = facts
+  const edits: Record<string, string | undefined> = {}
+  const namesModel = shape.model !== undefined || route.dialect !== 'tgi'
+  if (namesModel && shape.model !== engineName) edits.model = JSON.stringify(engineName)
+  if (injectsUsage(facts)) {
+    edits.stream_options = JSON.stringify({ ...shape.streamOptions, include_usage: true })
+  }
+  if (!facts.scheduling) {
+    for (const field of adapter.ownedFields) if (shape.fields.has(field)) edits[field] = undefined
+  }
+  return edits
+}
