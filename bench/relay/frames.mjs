@@ -3,9 +3,15 @@
 /** Length of the time stamp in each token frame, so that every frame has the same size. */
 const STAMP_DIGITS = 13
 
-const frame = (fields) => `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1, model: 'bench', ...fields })}\n\n`
+const frame = (fields) =>
+  `data: ${JSON.stringify({ id: 'chatcmpl-bench', object: 'chat.completion.chunk', created: 1, model: 'bench', ...fields })}\n\n`
 const delta = (content, extra = {}) =>
-  frame({ choices: [{ index: 0, delta: { content, ...extra }, logprobs: null, finish_reason: null, token_ids: null }], usage: null })
+  frame({
+    choices: [
+      { index: 0, delta: { content, ...extra }, logprobs: null, finish_reason: null, token_ids: null },
+    ],
+    usage: null,
+  })
 
 /** Milliseconds of a clock that all processes of this machine share. */
 export const sharedNowMs = () => Number(process.hrtime.bigint() / 1000n) / 1000
@@ -24,7 +30,11 @@ export function tokenFrame(atMs) {
 }
 
 export function usageFrame(promptTokens, outputTokens) {
-  const usage = { prompt_tokens: promptTokens, total_tokens: promptTokens + outputTokens, completion_tokens: outputTokens }
+  const usage = {
+    prompt_tokens: promptTokens,
+    total_tokens: promptTokens + outputTokens,
+    completion_tokens: outputTokens,
+  }
   return Buffer.from(frame({ choices: [], usage }))
 }
 
@@ -53,10 +63,18 @@ export function bodyChecker(promptTokens, tokens, onToken) {
         let expected
         let from
         if (offset < ROLE_FRAME.length) [expected, from] = [ROLE_FRAME, offset]
-        else if (offset < tokensEnd) [expected, from] = [TOKEN_TEMPLATE, (offset - ROLE_FRAME.length) % tokenBytes]
+        else if (offset < tokensEnd)
+          [expected, from] = [TOKEN_TEMPLATE, (offset - ROLE_FRAME.length) % tokenBytes]
         else [expected, from] = [tail, offset - tokensEnd]
         const inStamp = expected === TOKEN_TEMPLATE && from >= STAMP_AT && from < STAMP_AT + STAMP_DIGITS
-        const stop = expected !== TOKEN_TEMPLATE ? expected.length : inStamp ? STAMP_AT + STAMP_DIGITS : from < STAMP_AT ? STAMP_AT : tokenBytes
+        const stop =
+          expected !== TOKEN_TEMPLATE
+            ? expected.length
+            : inStamp
+              ? STAMP_AT + STAMP_DIGITS
+              : from < STAMP_AT
+                ? STAMP_AT
+                : tokenBytes
         const count = Math.min(stop - from, bytes.length - at)
         if (inStamp) {
           stamp += bytes.latin1Slice(at, at + count)
@@ -65,7 +83,9 @@ export function bodyChecker(promptTokens, tokens, onToken) {
             stamp = ''
           }
         } else if (bytes.compare(expected, from, from + count, at, at + count) !== 0) {
-          throw new Error(`byte ${offset}..${offset + count} differs: ${JSON.stringify(bytes.toString('latin1', at, at + count).slice(0, 160))}`)
+          throw new Error(
+            `byte ${offset}..${offset + count} differs: ${JSON.stringify(bytes.toString('latin1', at, at + count).slice(0, 160))}`,
+          )
         }
         at += count
         offset += count

@@ -12,7 +12,12 @@ export function messageReader({ onHead, onBody, onEnd }) {
       const end = pending.indexOf(HEAD_END)
       if (end < 0) return false
       const [startLine, ...lines] = pending.latin1Slice(0, end).split('\r\n')
-      const headers = Object.fromEntries(lines.map((line) => [line.slice(0, line.indexOf(':')).toLowerCase(), line.slice(line.indexOf(':') + 1).trim()]))
+      const headers = Object.fromEntries(
+        lines.map((line) => [
+          line.slice(0, line.indexOf(':')).toLowerCase(),
+          line.slice(line.indexOf(':') + 1).trim(),
+        ]),
+      )
       pending = pending.subarray(end + 4)
       onHead(startLine, headers)
       if (headers['transfer-encoding'] === 'chunked') state = 'size'

@@ -15,8 +15,15 @@ const body = JSON.stringify({
   stream: true,
   stream_options: { include_usage: true },
 })
-const head = Object.entries({ host: `127.0.0.1:${port}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), ...headers })
-const REQUEST = Buffer.from(`POST /v1/chat/completions HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`)
+const head = Object.entries({
+  host: `127.0.0.1:${port}`,
+  'content-type': 'application/json',
+  'content-length': Buffer.byteLength(body),
+  ...headers,
+})
+const REQUEST = Buffer.from(
+  `POST /v1/chat/completions HTTP/1.1\r\n${head.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n${body}`,
+)
 const promptTokens = Math.round(promptBytes / 4)
 
 const delaysMs = []
@@ -84,4 +91,13 @@ function oneStream(index) {
 const startAtMs = sharedNowMs()
 await Promise.all(Array.from({ length: streams }, (_, index) => oneStream(index)))
 const seconds = (sharedNowMs() - startAtMs) / 1000
-console.log(JSON.stringify({ chunks, seconds, requests: streams * rounds, errors, delayMs: percentiles(delaysMs), ttftMs: percentiles(addedTtftMs) }))
+console.log(
+  JSON.stringify({
+    chunks,
+    seconds,
+    requests: streams * rounds,
+    errors,
+    delayMs: percentiles(delaysMs),
+    ttftMs: percentiles(addedTtftMs),
+  }),
+)

@@ -3,7 +3,8 @@
 /** Nearest-rank percentiles of samples, in their unit. */
 export function percentiles(samples) {
   const sorted = Float64Array.from(samples).sort()
-  const rank = (ratio) => (sorted.length === 0 ? null : sorted[Math.max(0, Math.ceil(ratio * sorted.length) - 1)])
+  const rank = (ratio) =>
+    sorted.length === 0 ? null : sorted[Math.max(0, Math.ceil(ratio * sorted.length) - 1)]
   return { p50: rank(0.5), p99: rank(0.99), count: sorted.length }
 }
 

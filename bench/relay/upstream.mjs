@@ -13,7 +13,10 @@ const STREAM_HEAD = Buffer.from(
 )
 const LAST_CHUNK = Buffer.from('0\r\n\r\n')
 const ROLE_CHUNK = chunkOf(ROLE_FRAME)
-const MODELS = JSON.stringify({ object: 'list', data: [{ id: 'bench', object: 'model', created: 1, owned_by: 'bench', max_model_len: 32_768 }] })
+const MODELS = JSON.stringify({
+  object: 'list',
+  data: [{ id: 'bench', object: 'model', created: 1, owned_by: 'bench', max_model_len: 32_768 }],
+})
 
 /** Streams under way. One timer serves all: a timer each would cost more than the frames. */
 const streams = new Set()
@@ -31,7 +34,13 @@ function step(stream) {
   stream.socket.write(first ? Buffer.concat([ROLE_CHUNK, token]) : token)
   if (stream.sent === stream.tokens) {
     streams.delete(stream)
-    stream.socket.write(Buffer.concat([chunkOf(usageFrame(stream.promptTokens, stream.tokens)), chunkOf(DONE_FRAME), LAST_CHUNK]))
+    stream.socket.write(
+      Buffer.concat([
+        chunkOf(usageFrame(stream.promptTokens, stream.tokens)),
+        chunkOf(DONE_FRAME),
+        LAST_CHUNK,
+      ]),
+    )
   } else {
     // Spread by a fifth either way, so that streams don't march in step.
     stream.dueAtMs += intervalMs * (0.8 + 0.4 * Math.random())
@@ -45,11 +54,16 @@ const metricsPage = () =>
     ['vllm:kv_cache_usage_perc', 0.1],
     ['vllm:num_preemptions_total', 0],
   ]
-    .map(([name, value]) => `# TYPE ${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}\n${name}{engine="0",model_name="bench"} ${value}.0\n`)
+    .map(
+      ([name, value]) =>
+        `# TYPE ${name} ${name.endsWith('_total') ? 'counter' : 'gauge'}\n${name}{engine="0",model_name="bench"} ${value}.0\n`,
+    )
     .join('')
 
 function answerWhole(socket, type, body) {
-  socket.write(`HTTP/1.1 200 OK\r\nserver: bench\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
+  socket.write(
+    `HTTP/1.1 200 OK\r\nserver: bench\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  )
 }
 
 function answer(socket, startLine, body) {
@@ -58,16 +72,34 @@ function answer(socket, startLine, body) {
     const tokens = request.max_tokens ?? 1
     const promptTokens = Math.round(String(request.messages?.[0]?.content ?? request.prompt ?? '').length / 4)
     if (request.stream !== true) {
-      const usage = { prompt_tokens: promptTokens, completion_tokens: tokens, total_tokens: promptTokens + tokens }
-      const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, text: 'x', finish_reason: 'length' }]
-      return answerWhole(socket, 'application/json', JSON.stringify({ id: 'bench', object: 'chat.completion', created: 1, model: 'bench', choices, usage }))
+      const usage = {
+        prompt_tokens: promptTokens,
+        completion_tokens: tokens,
+        total_tokens: promptTokens + tokens,
+      }
+      const choices = [
+        { index: 0, message: { role: 'assistant', content: 'x' }, text: 'x', finish_reason: 'length' },
+      ]
+      return answerWhole(
+        socket,
+        'application/json',
+        JSON.stringify({
+          id: 'bench',
+          object: 'chat.completion',
+          created: 1,
+          model: 'bench',
+          choices,
+          usage,
+        }),
+      )
     }
     socket.write(STREAM_HEAD)
     const stream = { socket, tokens, promptTokens, sent: 0, dueAtMs: sharedNowMs() }
     streams.add(stream)
     return step(stream)
   }
-  if (startLine.includes(' /metrics')) return answerWhole(socket, 'text/plain; version=1.0.0; charset=utf-8', metricsPage())
+  if (startLine.includes(' /metrics'))
+    return answerWhole(socket, 'text/plain; version=1.0.0; charset=utf-8', metricsPage())
   if (startLine.includes(' /v1/models')) return answerWhole(socket, 'application/json', MODELS)
   answerWhole(socket, 'application/json', startLine.includes(' /version') ? '{"version":"0.32.0"}' : '')
 }
@@ -89,6 +121,8 @@ function onConnection(socket) {
 }
 
 const servers = Array.from({ length: portCount }, () => createServer(onConnection))
-await Promise.all(servers.map((server) => new Promise((resolve) => server.listen(0, '127.0.0.1', 4096, resolve))))
+await Promise.all(
+  servers.map((server) => new Promise((resolve) => server.listen(0, '127.0.0.1', 4096, resolve))),
+)
 console.log(JSON.stringify({ ports: servers.map((server) => server.address().port) }))
 process.on('disconnect', () => process.exit(0))

@@ -1,5 +1,6 @@
 /** Writes prompt text of a wanted token count, by the rule of four bytes a token, shared where prefixes are shared. */
 import type { Tokens } from '../core/units.ts'
+import { hash32, Rng } from '../sim/rng.ts'
 
 /** Bytes of English text per token, the usual rule of thumb; the engine's own `usage` says what it really was. */
 export const BYTES_PER_TOKEN = 4
@@ -27,20 +28,17 @@ export function createPromptWriter(seed: number): PromptWriter {
   return {
     write(tokens, unique, shared) {
       const sharedBytes = Math.min(shared?.tokens ?? 0, tokens) * BYTES_PER_TOKEN
-      const head = shared === undefined ? '' : slice(pool, textHash(shared.key), sharedBytes)
+      const head = shared === undefined ? '' : slice(pool, hash32(shared.key), sharedBytes)
       const ownBytes = Math.max(Math.round(tokens * BYTES_PER_TOKEN) - head.length, 0)
-      return head + `${unique} ${slice(pool, textHash(unique), ownBytes)}`.slice(0, Math.max(ownBytes, 1))
+      return head + `${unique} ${slice(pool, hash32(unique), ownBytes)}`.slice(0, Math.max(ownBytes, 1))
     },
   }
 }
 
 function wordPool(seed: number): string {
-  let state = (seed >>> 0) + 0x9e3779b9
+  const rng = new Rng(seed)
   const words: string[] = []
-  for (let index = 0; index < POOL_WORDS; index++) {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0
-    words.push(WORDS[(state >>> 16) % WORDS.length] ?? 'the')
-  }
+  for (let index = 0; index < POOL_WORDS; index++) words.push(WORDS[rng.integer(WORDS.length)] ?? 'the')
   return `${words.join(' ')} `
 }
 
@@ -50,12 +48,4 @@ function slice(pool: string, key: number, length: number): string {
   let text = pool.slice(start, start + length)
   while (text.length < length) text += pool.slice(0, length - text.length)
   return text
-}
-
-/** FNV-1a: spreads keys over the pool; nothing hangs on its quality. */
-function textHash(text: string): number {
-  let hash = 0x811c9dc5
-  for (let index = 0; index < text.length; index++)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193)
-  return hash >>> 0
 }
