@@ -1,7 +1,8 @@
 /** Offers, classes and facts for tests, plain and arbitrary. */
 import fc from 'fast-check'
-import type { JudgeFacts } from '../../src/core/records.ts'
+import { type JudgeFacts, RECORD_VERSION, type Settlement } from '../../src/core/records.ts'
 import type { Offer, SloClass } from '../../src/core/request.ts'
+import { judge } from '../../src/slo/judge.ts'
 
 export function sloOf(targets: Partial<SloClass>): SloClass {
   return { name: 'chat', ttftPer1kTokensMs: 0, weight: 1, overload: 'shed', maxWaitMs: 1000, ...targets }
@@ -79,3 +80,26 @@ export const anyFacts: fc.Arbitrary<JudgeFacts> = fc
     ...(tpotMs === undefined || ttftMs === undefined ? {} : { tpotMs }),
     ...rest,
   }))
+
+/** A settlement as the gate would make it from those facts. */
+export function settlementOf(change: Partial<JudgeFacts> & { attempts?: number; offer: Offer }): Settlement {
+  const { slowReader = false, attempts = 1, ...rest } = change
+  const facts: JudgeFacts = {
+    outcome: 'completed',
+    e2eMs: 3000,
+    promptTokens: 200,
+    outputTokens: 50,
+    slowReader,
+    ...rest,
+  }
+  const { slowReader: _, ...kept } = facts
+  return {
+    version: RECORD_VERSION,
+    requestId: facts.offer.requestId,
+    ...kept,
+    attempts,
+    queueMs: 5,
+    countedBy: 'usage',
+    verdict: judge(facts),
+  }
+}
