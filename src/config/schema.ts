@@ -1,0 +1,263 @@
+/** The whole file as one zod schema: its types, its checks, its JSON Schema and its table of keys. */
+import { z } from 'zod'
+import type { OverloadAction } from '../core/request.ts'
+import type { EngineKind } from '../engines/adapter.ts'
+import { BEST_EFFORT, BUILTIN_CLASSES } from './builtin-classes.ts'
+import type { Mode } from './config.ts'
+import {
+  address,
+  count,
+  duration,
+  flag,
+  keyHash,
+  label,
+  modelName,
+  network,
+  oneOf,
+  origin,
+  path,
+  rate,
+  secret,
+  share,
+  size,
+  text,
+  weight,
+} from './fields.ts'
+
+export const ENGINE_KINDS = ['vllm', 'sglang', 'tgi', 'llamacpp', 'openai'] as const satisfies EngineKind[]
+const MODES = ['enforce', 'shadow', 'off'] as const satisfies Mode[]
+const OVERLOAD = ['shed', 'demote', 'wait'] as const satisfies OverloadAction[]
+const SAFE_OBJECTIVE = { min: 0.5, max: 0.99999, say: 'between 50% and 99.999%: 100% leaves no error budget' }
+
+const engine = () => oneOf(ENGINE_KINDS)
+const hostName = text({
+  title: 'host name',
+  pattern: /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/,
+  say: 'a host name without port, such as vllm-headless.llm.svc',
+})
+const headerName = text({ title: 'header', pattern: /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, say: 'a header name' })
+const port = count({ min: 1, max: 65_535, say: 'a port from 1 to 65535' })
+
+const replica = z
+  .strictObject({
+    url: origin().optional().describe('Scheme, host and port of the engine; Sluice adds the paths.'),
+    dns: hostName.optional().describe('A name whose every address is a replica; looked up again and again.'),
+    port: port.optional().describe('The port behind `dns`.'),
+    key: secret('the key that the engine asks for')
+      .optional()
+      .describe("Bearer key towards this engine; the client's own key is never passed on."),
+    engine: engine()
+      .optional()
+      .describe('Engine kind of this replica, where a pool is mixed. Default: that of the model.'),
+  })
+  .meta({ oneOf: [{ required: ['url'] }, { required: ['dns', 'port'] }] })
+
+const model = z.strictObject({
+  name: modelName().describe('What clients ask for.'),
+  aliases: z.array(modelName()).prefault([]).describe('Further names for the same model.'),
+  served_name: modelName().optional().describe('What the engine is asked for. Default: `name`.'),
+  adapters: z
+    .array(modelName())
+    .prefault([])
+    .describe('LoRA adapters that the same replicas serve, each asked for by its own name.'),
+  engine: engine().prefault('vllm').describe('Engine kind of the replicas.'),
+  profile: text({ title: 'profile', say: 'a profile, such as Llama-3.1-8B/H100-80G-SXM/tp1' })
+    .optional()
+    .describe(
+      'Prior for model, GPU and parallelism, corrected online; without it Sluice learns from nothing.',
+    ),
+  engine_args: z
+    .strictObject({
+      max_num_seqs: count().optional().describe('Sequences that one engine runs at once.'),
+      max_num_batched_tokens: count().optional().describe('Token budget of one engine step.'),
+      max_model_len: count().optional().describe('Longest context in tokens.'),
+      kv_capacity_tokens: count().optional().describe('KV cache of one replica in tokens.'),
+    })
+    .prefault({})
+    .describe('How the engines were started; what is absent is read from their metrics or learnt.'),
+  replicas: z
+    .array(z.union([origin(), replica]))
+    .min(1)
+    .describe('The engines: URLs, or mappings as below.'),
+})
+
+const targets = {
+  ttft: duration('ms').optional().describe('Time to first token, for the shortest prompt.'),
+  ttft_per_1k_tokens: duration('ms').optional().describe('Added to `ttft` for every 1000 prompt tokens.'),
+  tpot: duration('ms').optional().describe('Mean time per output token after the first.'),
+  e2e: duration('s').optional().describe('Arrival to last token.'),
+  objective: share(SAFE_OBJECTIVE)
+    .optional()
+    .describe('Share of offered requests that must be good. Default: 99% when there is a target.'),
+  weight: weight().optional().describe('Worth of one good request relative to other classes. Default: 1.'),
+  overload: oneOf(OVERLOAD)
+    .optional()
+    .describe('What happens when the target can not be met. Default: `shed` with targets, `wait` without.'),
+  max_wait: duration('s')
+    .optional()
+    .describe('Longest time in the waiting room. The default follows from the targets, see below.'),
+}
+
+const classSchema = z.preprocess(
+  (value) => value ?? {},
+  z.strictObject({
+    ...targets,
+    models: z
+      .record(modelName(), z.strictObject(targets))
+      .optional()
+      .describe('What differs for single models; what is absent is taken from the class.'),
+  }),
+)
+
+const product = z.strictObject({
+  name: label('a product').describe('Labels SLO metrics, so that each product can be alerted on.'),
+  match: z
+    .strictObject({
+      header: z
+        .record(headerName, text({ title: 'text', say: 'the exact value of the header' }))
+        .optional()
+        .describe('Headers that must all have exactly these values.'),
+      path: path().optional().describe('The path of the route, e.g. `/v1/completions`.'),
+      tenant: label('a tenant').optional().describe('The name of the tenant.'),
+      model: modelName().optional().describe('A model, by name, alias or adapter.'),
+    })
+    .describe('Conditions that must all hold; at least one.'),
+  class: label('a class').describe('The class of requests that match.'),
+})
+
+const tenant = z.strictObject({
+  name: label('a tenant').describe('Labels logs and metrics; products can match it.'),
+  key_sha256: z
+    .array(keyHash())
+    .prefault([])
+    .describe('sha256 of each key in hex; `sluice key` makes both. Two make rotation easy.'),
+  classes: z
+    .array(label('a class'))
+    .min(1)
+    .optional()
+    .describe('Classes that it may use, preferred first. Default: every class.'),
+  models: z.array(modelName()).min(1).optional().describe('Models that it may use. Default: every model.'),
+  share: weight().prefault(1).describe('Fairness weight against other tenants.'),
+  limits: z
+    .strictObject({
+      concurrent: count().optional().describe('Requests waiting or running at once.'),
+      requests: rate().optional().describe('Requests, e.g. `50/s`.'),
+      tokens: rate().optional().describe('Prompt tokens, e.g. `500k/min`.'),
+    })
+    .prefault({})
+    .describe('Its own ceilings over all instances; absent ones bind nothing.'),
+  scheduling: flag()
+    .prefault(false)
+    .describe('May set `priority` and other scheduling fields of the engine itself.'),
+})
+
+export const fileSchema = z.strictObject({
+  listen: address().prefault('0.0.0.0:8080').describe('Where OpenAI-compatible traffic comes in.'),
+  admin: z
+    .strictObject({
+      listen: address()
+        .prefault('127.0.0.1:9090')
+        .describe('Metrics, probes, console, reload; never on the traffic port.'),
+      token: secret('a token')
+        .optional()
+        .describe('Guards reload and /decisions when set; required on a non-loopback address.'),
+    })
+    .prefault({})
+    .describe('The second port.'),
+  mode: oneOf(MODES)
+    .prefault('shadow')
+    .describe(
+      '`enforce` decides; `shadow` routes plainly and records what it would have done; `off` only routes.',
+    ),
+  instances: count({ min: 1, max: 1000, say: 'a whole number from 1 to 1000' })
+    .prefault(1)
+    .describe('How many Sluices share these engines: budgets and limits are divided by it.'),
+  models: z.array(model).min(1).describe('The models and their engines.'),
+  classes: z
+    .record(label('a class'), classSchema)
+    .prefault(BUILTIN_CLASSES)
+    .describe(
+      'The workloads and their latency promises, by name. `best-effort` (no targets) is always there.',
+    ),
+  default_class: label('a class')
+    .prefault(BEST_EFFORT)
+    .describe('The class of a request that no header and no product names.'),
+  products: z.array(product).prefault([]).describe('Rules from requests to classes; the first match wins.'),
+  auth: z
+    .union([
+      oneOf(['keys', 'none']),
+      z.strictObject({
+        header: headerName.describe('The header in which a gateway in front names the tenant.'),
+        trusted: z.array(network()).min(1).describe('Networks from which that header is believed.'),
+      }),
+    ])
+    .optional()
+    .describe(
+      '`keys`, `none`, or a mapping behind a gateway. Default: `keys` when there are tenants; without tenants it must be said.',
+    ),
+  tenants: z.array(tenant).prefault([]).describe('Who may call, what they may use and how much.'),
+  slo: z
+    .strictObject({
+      window: duration('d', { min: 3_600_000, max: 90 * 86_400_000, say: 'a window from 1h to 90d' })
+        .prefault('30d')
+        .describe('Over which the error budget is kept.'),
+      state_file: text({ title: 'file', say: 'a path to a file' })
+        .optional()
+        .describe('Keeps attainment over restarts. Default: it starts empty.'),
+    })
+    .prefault({})
+    .describe('How attainment is kept.'),
+  limits: z
+    .strictObject({
+      body: size().prefault('32MiB').describe('Largest request body; larger ones get 413.'),
+      buffered: size().prefault('1GiB').describe('All bodies held at once; beyond it requests get 503.'),
+      waiting: z
+        .strictObject({
+          requests: count().prefault('2000').describe('Requests that wait at most.'),
+          bytes: size().prefault('512MiB').describe('Bytes of bodies that wait at most.'),
+          tokens: count().prefault('8M').describe('Prompt tokens that wait at most.'),
+        })
+        .prefault({})
+        .describe('Bounds of the waiting room of this instance.'),
+      request: duration('m').prefault('1h').describe('Longest life of a request, waiting included.'),
+    })
+    .prefault({})
+    .describe('What one instance holds at most.'),
+  timeouts: z
+    .strictObject({
+      connect: duration('s').prefault('1s').describe('Until a connection to an engine stands.'),
+      first_byte: duration('s').prefault('120s').describe('Longest wait for the first byte of an answer.'),
+      between_bytes: duration('s').prefault('30s').describe('Longest silence inside an answer.'),
+      heartbeat_after: duration('s')
+        .prefault('15s')
+        .describe(
+          'Silence after which a stream gets its 200 and a comment line, so that load balancers keep it.',
+        ),
+      drain: duration('s')
+        .prefault('60s')
+        .describe(
+          'How long streams may finish after SIGTERM; keep the grace period of the platform above it.',
+        ),
+    })
+    .prefault({})
+    .describe('Patience with engines.'),
+  reroute: z
+    .strictObject({
+      budget: share().prefault('10%').describe('Second tries allowed, as a share of dispatches.'),
+    })
+    .prefault({})
+    .describe('Second chances on another replica.'),
+  passthrough: z
+    .array(path())
+    .prefault([])
+    .describe('Further paths relayed without judgement, e.g. `/rerank`.'),
+})
+
+/** The same without its one demand, so that a file that has no models yet is still checked in every other way. */
+export const lenientSchema = fileSchema.extend({ models: z.array(model).prefault([]) })
+
+/** The file after the schema: defaults filled in, amounts in base units (ms, bytes, per second, 0 to 1). */
+export type ConfigFile = z.output<typeof fileSchema>
+export type FileModel = ConfigFile['models'][number]
+export type FileClass = ConfigFile['classes'][string]
+export type FileTargets = Omit<FileClass, 'models'>
