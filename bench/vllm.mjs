@@ -180,7 +180,8 @@ async function compare(names, ports) {
   const arms = makeArms(...ports)
   const ratePerSec = options.rate === undefined ? await saturatedRate(ports[0]) : Number(options.rate)
   console.error(`1x = ${ratePerSec.toFixed(2)} requests/s`)
-  if (!(ratePerSec > 0)) throw new Error('the engine finished nothing in 16 s: is this machine busy with other work?')
+  if (!(ratePerSec > 0))
+    throw new Error('the engine finished nothing in 16 s: is this machine busy with other work?')
   const rows = []
   for (let round = 0; round < Number(options.rounds); round++) {
     for (const load of options.loads.split(',').map(Number)) {
@@ -225,7 +226,8 @@ async function main() {
   }
   mkdirSync(STATE, { recursive: true })
   const busy = loadavg()[0]
-  if (busy > 0.5) console.error(`NOTE: load average ${busy.toFixed(1)} before the start; figures need a quiet machine.`)
+  if (busy > 0.5)
+    console.error(`NOTE: load average ${busy.toFixed(1)} before the start; figures need a quiet machine.`)
   const ports = [await freePort(), await freePort()]
   const leave = () => servers.stop(ports).finally(() => process.exit(130))
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, leave)

@@ -11,7 +11,7 @@ const IDLE_SOCKET_MS = 3000
  * frame before any content), `broken` (anything else) or `unfinished` (aborted when the run was over). Instants are
  * performance.now().
  */
-function send(agent, port, request, scheduledAtMs) {
+function send(agent, port, request, scheduledAtMs, moreHeaders) {
   const seen = { ...request, body: undefined, scheduledAtMs, outcome: 'unfinished', frames: 0 }
   let sent
   const done = new Promise((resolve) => {
@@ -21,11 +21,16 @@ function send(agent, port, request, scheduledAtMs) {
       seen.outcome = outcome
       resolve(seen)
     }
-    const headers = { 'content-type': 'application/json', 'content-length': request.body.length }
+    const headers = {
+      'content-type': 'application/json',
+      'content-length': request.body.length,
+      ...moreHeaders,
+    }
     sent = http.request(
       { host: '127.0.0.1', port, path: PATH, method: 'POST', agent, headers },
       (response) => {
         seen.status = response.statusCode
+        seen.headers = response.headers
         const reader = frameReader(seen)
         response.on('data', reader.read)
         response.on('end', () => finish(reader.outcome()))
@@ -81,7 +86,7 @@ const newAgent = () =>
   new http.Agent({ keepAlive: true, maxSockets: Number.POSITIVE_INFINITY, timeout: IDLE_SOCKET_MS })
 
 /** Sends every arrival at its instant, then waits `graceMs` for the last ones. Returns one record a request. */
-export async function runOpenLoop(port, arrivals, graceMs) {
+export async function runOpenLoop(port, arrivals, graceMs, moreHeaders = {}) {
   const agent = newAgent()
   const startMs = performance.now() + 50
   const flights = []
@@ -89,7 +94,7 @@ export async function runOpenLoop(port, arrivals, graceMs) {
     const dueMs = startMs + arrival.atMs
     const aheadMs = dueMs - performance.now()
     if (aheadMs > 1) await sleep(aheadMs)
-    flights.push(send(agent, port, arrival, dueMs))
+    flights.push(send(agent, port, arrival, dueMs, moreHeaders))
   }
   await Promise.race([
     Promise.all(flights.map((flight) => flight.done)),
@@ -101,7 +106,7 @@ export async function runOpenLoop(port, arrivals, graceMs) {
 }
 
 /** Keeps `width` requests in flight for `seconds`; returns how many finished a second after the first fifth. */
-export async function saturate(port, nextRequest, width, seconds) {
+export async function saturate(port, nextRequest, width, seconds, moreHeaders = {}) {
   const agent = newAgent()
   const startMs = performance.now()
   const fromMs = startMs + (seconds * 1000) / 5
@@ -110,7 +115,7 @@ export async function saturate(port, nextRequest, width, seconds) {
   let finished = 0
   const loop = async () => {
     while (performance.now() < untilMs) {
-      const flight = send(agent, port, nextRequest(), performance.now())
+      const flight = send(agent, port, nextRequest(), performance.now(), moreHeaders)
       flights.add(flight)
       const seen = await Promise.race([
         flight.done,
