@@ -11,7 +11,10 @@ export interface OpenRequest {
   readonly headers: Readonly<Record<string, string>>
   /** Pieces of the body in order; nothing is copied. */
   readonly body: readonly Uint8Array[]
-  /** Limits of this exchange, in ms: until the first response byte, and between bytes. */
+  /**
+   * Limits of this exchange, in ms: until the first byte of the answer's body (engines send their headers before they
+   * schedule anything), and between bytes of it. Neither runs while the stream is paused.
+   */
   readonly firstByteTimeoutMs: Ms
   readonly betweenBytesTimeoutMs: Ms
 }
@@ -50,7 +53,9 @@ export interface Replica {
   readonly adapter: EngineAdapter
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream
   /** A fault of the replica itself, for the breaker (client aborts, 429 and 503 are none). */
-  reportFault(fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string }): void
+  reportFault(
+    fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string },
+  ): void
   /** An exchange that brought its first content, for the breaker. */
   reportSuccess(): void
 }
