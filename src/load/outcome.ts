@@ -148,7 +148,7 @@ function offerOf(planned: PlannedRequest, model: string, dueAtMs: Ms, retries: n
     receivedAtMs: dueAtMs,
     promptTokens: planned.promptTokens,
     promptTokensExact: false,
-    maxOutputTokens: planned.outputTokens,
+    maxOutputTokens: planned.maxTokens,
     sequences: 1,
     prefixHashes: [],
     prefixBlockTokens: 256,

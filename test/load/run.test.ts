@@ -22,7 +22,7 @@ const planOf = (count: number): PlannedRequest[] =>
     phase: 'all',
     slo,
     promptTokens: 20,
-    outputTokens: 1,
+    maxTokens: 1,
   }))
 const ANSWER =
   'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[],"usage":{"completion_tokens":1}}\n\ndata: [DONE]\n\n'
@@ -127,7 +127,7 @@ describe('runLoad', () => {
     expect(results.length).toBeGreaterThanOrEqual(5)
     expect(results.length).toBeLessThan(1000)
     expect(new Set(results.map(({ facts }) => facts.outcome))).toEqual(new Set(['client_left']))
-    await expect.poll(() => server.sockets.size, { message: 'sockets of the run' }).toBe(0)
+    await expect.poll(() => server.sockets.size, { message: 'sockets of the run', timeout: 10_000 }).toBe(0)
   })
 
   it('leaves what is open after the drain time', async () => {
