@@ -1,5 +1,5 @@
 /** Checks who may call and which rule names their class: auth, tenants, products, passthrough. */
-import { type CheckContext, checkClassName, checkModelName, checkUnique } from './checks.ts'
+import { type CheckContext, checkClassName, checkModelName, checkUnique, checkWholeModel } from './checks.ts'
 import { didYouMean } from './suggest.ts'
 import { shown } from './units.ts'
 
@@ -18,6 +18,10 @@ const OWN_ROUTES = [
   '/health',
   '/readyz',
 ]
+
+/** Labels that requests of no product and of no tenant carry. */
+const NO_PRODUCT = 'none'
+const NO_TENANT = 'anonymous'
 
 export function checkAccess(context: CheckContext): void {
   checkAuth(context)
@@ -75,6 +79,13 @@ function checkTenants(context: CheckContext): void {
   )
   const owners = new Map<string, string>()
   for (const [index, tenant] of tenants.entries()) {
+    if (tenant.name === NO_TENANT) {
+      context.error(
+        at(index, 'name'),
+        `${NO_TENANT} is what callers without key are called`,
+        'choose another name',
+      )
+    }
     for (const [position, hash] of tenant.key_sha256.entries()) {
       const owner = owners.get(hash)
       const path = at(index, 'key_sha256', position)
@@ -89,7 +100,8 @@ function checkTenants(context: CheckContext): void {
       checkModelName(context, at(index, 'models', position), name)
     }
     const byKeys = auth === undefined || auth === 'keys'
-    if (byKeys && tenant.key_sha256.length === 0) {
+    const written = context.written(at(index, 'key_sha256'))
+    if (byKeys && (written === undefined || (Array.isArray(written) && written.length === 0))) {
       context.error(
         at(index),
         `the tenant ${shown(tenant.name)} has no key`,
@@ -117,7 +129,14 @@ function checkProducts(context: CheckContext): void {
     const at = ['products', index]
     const { match } = product
     checkClassName(context, [...at, 'class'], product.class)
-    if (match.model !== undefined) checkModelName(context, [...at, 'match', 'model'], match.model)
+    if (match.model !== undefined) checkWholeModel(context, [...at, 'match', 'model'], match.model)
+    if (product.name === NO_PRODUCT) {
+      context.error(
+        [...at, 'name'],
+        `${NO_PRODUCT} is what requests without product are called`,
+        'choose another name',
+      )
+    }
     const conditions = JSON.stringify([match.header, match.path, match.tenant, match.model])
     if (Object.keys(match).length === 0) {
       context.error([...at, 'match'], 'this matches every request', 'name a condition, or use default_class')

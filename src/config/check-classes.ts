@@ -1,5 +1,6 @@
 /** Checks classes: targets that make sense together, that the hardware can keep, and that somebody can reach. */
-import { type CheckContext, checkClassName, checkModelName } from './checks.ts'
+import { BEST_EFFORT } from './builtin-classes.ts'
+import { type CheckContext, checkClassName, checkWholeModel } from './checks.ts'
 import type { Path } from './problem.ts'
 import { mergeTargets } from './resolve-classes.ts'
 import type { FileTargets } from './schema.ts'
@@ -12,7 +13,7 @@ export function checkClasses(context: CheckContext): void {
     checkTargets(context, at, targets)
     for (const [model, override] of Object.entries(models)) {
       const path = [...at, 'models', model]
-      checkModelName(context, path, model, 'key')
+      checkWholeModel(context, path, model, 'key')
       checkTargets(context, path, mergeTargets(targets, override), override)
     }
     checkFloor(context, at, name)
@@ -99,7 +100,7 @@ function checkReach(context: CheckContext): void {
   if (file.tenants.some(({ classes }) => classes === undefined)) return
   const reachable = new Set(file.tenants.flatMap(({ classes = [] }) => classes))
   for (const name of names.ownClasses) {
-    if (reachable.has(name)) continue
+    if (reachable.has(name) || name === BEST_EFFORT) continue
     const message = `nobody can reach the class ${shown(name)}: no tenant may use it`
     context.warn(['classes', name], message, 'add it to the classes of a tenant, or remove it', 'key')
   }

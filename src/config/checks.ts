@@ -16,6 +16,8 @@ export interface CheckContext {
   readonly file: ConfigFile
   readonly names: DeclaredNames
   readonly profiles: ProfileFacts | undefined
+  /** What stands in the file itself at that path of `file`, wrong parts included. */
+  written(path: Path): unknown
   error(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
   warn(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
 }
@@ -28,7 +30,7 @@ export function checkClassName(context: CheckContext, path: Path, name: string):
   context.error(path, `there is no class ${shown(name)}`, didYouMean(name, context.names.classes))
 }
 
-/** Reports a model that nobody declared; aliases and adapters count as declared. */
+/** Reports a model that nobody declared. */
 export function checkModelName(context: CheckContext, path: Path, name: string, at?: 'key' | 'value'): void {
   if (context.names.models.has(name)) return
   context.error(
@@ -37,6 +39,13 @@ export function checkModelName(context: CheckContext, path: Path, name: string, 
     didYouMean(name, [...context.names.models.keys()]),
     at,
   )
+}
+
+/** The same where an adapter is not enough, since what is said there holds for all that its replicas serve. */
+export function checkWholeModel(context: CheckContext, path: Path, name: string, at?: 'key' | 'value'): void {
+  const model = context.names.adapters.get(name)
+  if (model === undefined) checkModelName(context, path, name, at)
+  else context.error(path, `${shown(name)} is an adapter, and this is said of models`, `write ${model}`, at)
 }
 
 /** Reports each value that came before, with the word for what it is. */

@@ -101,6 +101,9 @@ function fillIn(
   const filled: Filled[] = []
   visit(document, {
     Scalar(key, node: Scalar) {
+      if (key === 'key' && node.value === '__proto__') {
+        faults.push({ ...place(node.range?.[0] ?? 0), path: [], message: 'unknown key "__proto__"' })
+      }
       if (key === 'key' || typeof node.value !== 'string') return
       const written = node.value
       const result = interpolate(written, env)

@@ -36,9 +36,9 @@ export function explain(issue: Issue, root: unknown, base: Path = []): readonly 
   const value = valueAt(root, path)
   if (value === undefined) return [missing(path)]
   if (value === null) {
-    return [
-      { path, at: 'key', message: 'this key has no value', suggestion: 'give it one, or remove the key' },
-    ]
+    const what = typeof path.at(-1) === 'number' ? 'entry' : 'key'
+    const suggestion = `give it one, or remove the ${what}`
+    return [{ path, at: 'key', message: `this ${what} has no value`, suggestion }]
   }
   if (issue.code === 'invalid_union')
     return branchOf(issue.errors).flatMap((inner) => explain(inner, root, path))

@@ -6,6 +6,7 @@ import { checkModels } from './check-models.ts'
 import type { CheckContext, ProfileFacts } from './checks.ts'
 import type { Config } from './config.ts'
 import { type Filled, readTree, type SourceTree } from './document.ts'
+import { valueAt } from './explain.ts'
 import type { Environment } from './interpolate.ts'
 import { declaredNames } from './names.ts'
 import { formatPath, inFileOrder, type Path, type Problem } from './problem.ts'
@@ -56,6 +57,7 @@ export function loadConfig(text: string, options: LoadOptions): LoadResult {
     file: shape.file,
     names,
     profiles: options.profiles,
+    written: (path) => valueAt(tree.root, shape.original(path)),
     error: (path, message, suggestion, at) => report('error', shape.original(path), message, suggestion, at),
     warn: (path, message, suggestion, at) => report('warning', shape.original(path), message, suggestion, at),
   }
@@ -65,6 +67,7 @@ export function loadConfig(text: string, options: LoadOptions): LoadResult {
 }
 
 function reporter(tree: SourceTree, file: string, problems: Problem[]) {
+  const unfilled = tree.faults
   return (
     severity: Problem['severity'],
     path: Path,
@@ -73,6 +76,8 @@ function reporter(tree: SourceTree, file: string, problems: Problem[]) {
     at?: 'key' | 'value',
   ) => {
     const place = tree.locate(path, at)
+    // What a missing variable left behind is wrong for that reason alone.
+    if (unfilled.some(({ line, column }) => line === place.line && column === place.column)) return
     const advice = suggestion === undefined ? {} : { suggestion }
     problems.push({ severity, file, ...place, path: formatPath(path), message, ...advice })
   }

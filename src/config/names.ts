@@ -6,6 +6,8 @@ import type { Path } from './problem.ts'
 export interface DeclaredNames {
   /** Each name that clients can ask for (name, alias or adapter) → the model's configured name. */
   readonly models: ReadonlyMap<string, string>
+  /** Adapter → the model that it belongs to. */
+  readonly adapters: ReadonlyMap<string, string>
   /** Every second use of such a name. */
   readonly clashes: readonly { readonly path: Path; readonly name: string; readonly takenBy: string }[]
   readonly classes: readonly string[]
@@ -21,6 +23,7 @@ const listAt = (root: unknown, path: Path): readonly unknown[] => {
 
 export function declaredNames(root: unknown): DeclaredNames {
   const models = new Map<string, string>()
+  const adapters = new Map<string, string>()
   const clashes: { path: Path; name: string; takenBy: string }[] = []
   for (const position of listAt(root, ['models']).keys()) {
     const at: Path = ['models', position]
@@ -28,6 +31,7 @@ export function declaredNames(root: unknown): DeclaredNames {
     if (typeof canonical !== 'string') continue
     for (const { path, name } of namesOfModel(root, at)) {
       const takenBy = models.get(name)
+      if (path[2] === 'adapters') adapters.set(name, canonical)
       if (takenBy === undefined) models.set(name, canonical)
       else clashes.push({ path, name, takenBy })
     }
@@ -39,6 +43,7 @@ export function declaredNames(root: unknown): DeclaredNames {
   const tenants = listAt(root, ['tenants']).map((tenant) => valueAt(tenant, ['name']))
   return {
     models,
+    adapters,
     clashes,
     classes: allClasses,
     ownClasses,

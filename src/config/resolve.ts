@@ -19,7 +19,7 @@ export function resolveConfig(file: ConfigFile, names: DeclaredNames): Config {
     models: file.models.map(resolveModel),
     ...resolveClasses(file, names),
     defaultClass: file.default_class,
-    products: file.products.map((product) => resolveProduct(product)),
+    products: file.products.map((product) => resolveProduct(product, names)),
     auth: resolveAuth(file),
     tenants: file.tenants.map((tenant) => resolveTenant(tenant, file.instances, names)),
     slo: { windowMs: slo.window, ...(slo.state_file !== undefined && { stateFile: slo.state_file }) },
@@ -77,7 +77,7 @@ function resolveClasses(file: ConfigFile, names: DeclaredNames): Pick<Config, 'c
     classes[name] = resolveClass(name, targets)
     if (models === undefined) continue
     const overrides = Object.entries(models).map(([model, override]) => [
-      names.models.get(model) ?? model,
+      modelBehind(model, names),
       resolveClass(name, mergeTargets(targets, override)),
     ])
     classesByModel[name] = Object.fromEntries(overrides)
@@ -85,7 +85,10 @@ function resolveClasses(file: ConfigFile, names: DeclaredNames): Pick<Config, 'c
   return { classes, classesByModel }
 }
 
-function resolveProduct({ name, match, class: className }: ConfigFile['products'][number]): ProductRule {
+function resolveProduct(
+  { name, match, class: className }: ConfigFile['products'][number],
+  names: DeclaredNames,
+): ProductRule {
   const headers = Object.entries(match.header ?? {}).map(([header, value]) => [header.toLowerCase(), value])
   return {
     name,
@@ -93,7 +96,7 @@ function resolveProduct({ name, match, class: className }: ConfigFile['products'
       ...(match.header !== undefined && { header: Object.fromEntries(headers) }),
       ...(match.path !== undefined && { path: match.path }),
       ...(match.tenant !== undefined && { tenant: match.tenant }),
-      ...(match.model !== undefined && { model: match.model }),
+      ...(match.model !== undefined && { model: modelBehind(match.model, names) }),
     },
     class: className,
   }
@@ -115,17 +118,22 @@ function resolveTenant(
   const limits: TenantLimits = {
     ...(concurrent !== undefined && { concurrentRequests: Math.max(1, Math.floor(concurrent / instances)) }),
     ...(requests !== undefined && { requestsPerSec: requests / instances }),
-    ...(tokens !== undefined && { tokensPerMin: (tokens * 60) / instances }),
+    ...(tokens !== undefined && { tokensPerMin: Math.round((tokens * 60e6) / instances) / 1e6 }),
   }
   return {
     name: tenant.name,
     keySha256: tenant.key_sha256,
     ...(tenant.classes !== undefined && { classes: tenant.classes }),
     ...(tenant.models !== undefined && {
-      models: [...new Set(tenant.models.map((model) => names.models.get(model) ?? model))],
+      models: [...new Set(tenant.models.map((model) => modelBehind(model, names)))],
     }),
     share: tenant.share,
     limits,
     scheduling: tenant.scheduling,
   }
+}
+
+/** Aliases become the model's name; an adapter stays itself, since it is less than its model. */
+function modelBehind(name: string, names: DeclaredNames): string {
+  return names.adapters.has(name) ? name : (names.models.get(name) ?? name)
 }

@@ -119,7 +119,7 @@ const product = z.strictObject({
         .describe('Headers that must all have exactly these values.'),
       path: path().optional().describe('The path of the route, e.g. `/v1/completions`.'),
       tenant: label('a tenant').optional().describe('The name of the tenant.'),
-      model: modelName().optional().describe('A model, by name, alias or adapter.'),
+      model: modelName().optional().describe('A model, by name or alias.'),
     })
     .describe('Conditions that must all hold; at least one.'),
   class: label('a class').describe('The class of requests that match.'),
