@@ -9,8 +9,10 @@ export const RECORD_VERSION = 1
 /** The numbers that a decision saw of one replica. */
 export interface CandidateView {
   readonly replicaId: ReplicaId
-  /** Predicted TTFT from arrival at the gate's quantile, in ms; undefined while nothing has been learnt. */
+  /** Median prediction of TTFT, from receipt to first token, in ms; absent where nothing predicts. */
   readonly predictedTtftMs?: Ms
+  /** The same at the quantile that gates use, in ms. */
+  readonly boundTtftMs?: Ms
   readonly uncachedTokens: Tokens
   readonly backlogTokens: Tokens
   readonly runningSequences: number

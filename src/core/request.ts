@@ -49,6 +49,8 @@ export interface Offer {
   readonly promptTokensExact: boolean
   /** The client's own cap for one sequence, when it gave one. */
   readonly maxOutputTokens?: Tokens
+  /** Tokens that one sequence makes at least, when the client said so (`min_tokens`, `ignore_eos`). */
+  readonly minOutputTokens?: Tokens
   /** Engine sequences that it becomes: n times prompts, at least 1. */
   readonly sequences: number
   /** Chained hashes of the prompt's blocks, first block first; empty when unknown. */

@@ -1,0 +1,59 @@
+/** A waiting request as a decision sees it: its deadline for the first token, its work, its worth. */
+import type { ReplicaId } from '../core/request.ts'
+import { hasTargets, ttftTargetMs } from '../core/request.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import type { Waiter } from '../core/waiting-room.ts'
+import type { Learnt } from './learnt.ts'
+
+/** Quantile of the output length that e2e deadlines and slot times are planned with. */
+const PLAN_LENGTH_QUANTILE = 0.5
+const E2E_LENGTH_QUANTILE = 0.75
+
+export interface Job {
+  readonly waiter: Waiter
+  /** Latest first token, absolute; undefined when the class promises nothing (any more). */
+  readonly deadlineAtMs: Ms | undefined
+  /** A promise was made and can't be kept any more. */
+  readonly late: boolean
+  readonly tpotMs: Ms | undefined
+  readonly outputTokens: Tokens
+  readonly cachedTokens: ReadonlyMap<ReplicaId, Tokens>
+  readonly value: number
+}
+
+/** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
+export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: Ms): Job {
+  const { offer } = waiter
+  const deadlineAtMs = firstTokenDeadlineAtMs(waiter, learnt, typicalStepMs)
+  const late = deadlineAtMs !== undefined && deadlineAtMs <= nowMs
+  return {
+    waiter,
+    deadlineAtMs: late ? undefined : deadlineAtMs,
+    late,
+    tpotMs: offer.steerTpotMs ?? offer.slo.tpotMs,
+    outputTokens: learnt.remaining(offer, 0, PLAN_LENGTH_QUANTILE),
+    cachedTokens: learnt.prefixes.cachedTokens(offer),
+    value: offer.slo.weight,
+  }
+}
+
+/** Prompt tokens that the replica would have to compute; at least one. */
+export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
+  return Math.max(1, job.waiter.offer.promptTokens - (job.cachedTokens.get(replicaId) ?? 0))
+}
+
+function firstTokenDeadlineAtMs(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms): Ms | undefined {
+  const { offer } = waiter
+  const { slo, receivedAtMs } = offer
+  if (!hasTargets(slo)) return undefined
+  let spanMs = offer.steerTtftMs ?? ttftTargetMs(slo, offer.promptTokens) ?? Number.POSITIVE_INFINITY
+  if (slo.e2eMs !== undefined) {
+    const decodeMs = learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE) * typicalStepMs
+    spanMs = Math.min(spanMs, slo.e2eMs - decodeMs)
+  }
+  if (!offer.streamed && slo.e2eMs === undefined && slo.ttftMs === undefined) return undefined
+  const deadlineAtMs = receivedAtMs + spanMs
+  const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY
+  const atMs = Math.min(deadlineAtMs, clientGoneAtMs)
+  return Number.isFinite(atMs) ? atMs : undefined
+}

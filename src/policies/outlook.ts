@@ -1,0 +1,138 @@
+/** One replica as a decision sees it now: what is queued there, how fast it is, what its streams can still bear. */
+import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import {
+  decodeStepMs,
+  prefillMs,
+  prefillStallMs,
+  requestOverheadMs,
+  type StepModel,
+} from '../estimate/step-model.ts'
+import { chunkTokens } from '../estimate/step-windows.ts'
+import type { Learnt } from './learnt.ts'
+
+/** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
+export const TPOT_USE_RATIO = 0.95
+/** Quantile of a stream's remaining length in SLACK: a short rest leaves little time to catch up. */
+const SLACK_LENGTH_QUANTILE = 0.3
+/** Streams that are late by more than this are lost and no longer veto, in ms. */
+const LOST_BY_MS: Ms = 20
+/** The middle of what a running step still takes, as a share of a step. */
+const RESIDUAL_STEP_RATIO = 0.5
+
+export interface Outlook {
+  readonly ledger: ReplicaLedger
+  readonly model: StepModel
+  readonly chunkTokens: Tokens
+  /** Factor from a median prediction to the quantile that gates use. */
+  readonly riskFactor: number
+  /** Uncached tokens there that are not prefilled yet, as dead-reckoned. */
+  readonly backlogTokens: Tokens
+  readonly backlogMs: Ms
+  readonly decodeStepMs: Ms
+  /** Prefill stall that its running streams can bear beyond the backlog's own, in ms; Infinity with none. */
+  readonly bearableStallMs: Ms
+  /** Tightest TPOT target among its running streams, in ms; Infinity with none. */
+  readonly tightestTpotMs: Ms
+  /** Sequences that it may run at once for us; Infinity when nobody knows. */
+  readonly slots: number
+}
+
+/** Reads one replica. Costs O(streams there). */
+export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number, nowMs: Ms): Outlook {
+  learnt.readGauges(ledger)
+  const { model, error } = learnt.group(ledger.report.groupId)
+  const chunk = chunkTokens(ledger)
+  const sequences = ledger.inFlightSequences
+  const stepMs = decodeStepMs(model, sequences, ledger.contextTokens)
+  const backlogTokens = remainingBacklog(ledger, model, chunk, nowMs)
+  const backlogMs =
+    backlogTokens > 0
+      ? prefillMs(model, backlogTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
+      : 0
+  const residents = bearable(ledger, learnt, model, stepMs)
+  return {
+    ledger,
+    model,
+    chunkTokens: chunk,
+    riskFactor: Math.max(1, error.quantiles.p80),
+    backlogTokens,
+    backlogMs,
+    decodeStepMs: stepMs,
+    bearableStallMs: residents.slackMs - prefillStallMs(model, backlogTokens, chunk),
+    tightestTpotMs: residents.tpotMs,
+    slots: learnt.slots(ledger) / instances,
+  }
+}
+
+/** Engine's own part of TTFT if `uncachedTokens` were sent there now: median, in ms. */
+export function engineTtftMs(view: Outlook, uncachedTokens: Tokens): Ms {
+  const { ledger, model, chunkTokens: chunk } = view
+  const residualMs =
+    ledger.decodingSequences > 0 && view.backlogTokens === 0 ? RESIDUAL_STEP_RATIO * view.decodeStepMs : 0
+  const ownMs = prefillMs(model, uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
+  return requestOverheadMs(model) + residualMs + view.backlogMs + ownMs
+}
+
+/** The same for what was sent there last and is the end of the backlog: median, in ms. */
+export function lastDispatchTtftMs(view: Outlook): Ms {
+  return requestOverheadMs(view.model) + view.backlogMs
+}
+
+/** What the request's prefill adds to the steps of those who stream there, in ms. */
+export function stallMs(view: Outlook, uncachedTokens: Tokens): Ms {
+  return prefillStallMs(view.model, uncachedTokens, view.chunkTokens)
+}
+
+/** True when nothing of ours is in flight there. */
+export function isIdle(view: Outlook): boolean {
+  return view.ledger.inFlightRequests === 0
+}
+
+/** The backlog less what the engine must have prefilled since its last first token; never below a tenth. */
+function remainingBacklog(ledger: ReplicaLedger, model: StepModel, chunk: Tokens, nowMs: Ms): Tokens {
+  if (ledger.backlogTokens <= 0) return 0
+  let head: InFlight | undefined
+  for (const inFlight of ledger.prefilling.values()) {
+    head = inFlight
+    break
+  }
+  if (head === undefined) return 0
+  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), lastFirstTokenAtMs(ledger))
+  const headMs = prefillMs(model, head.uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
+  const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
+  return ledger.backlogTokens - doneRatio * head.uncachedTokens
+}
+
+function lastFirstTokenAtMs(ledger: ReplicaLedger): Ms {
+  let last = Number.NEGATIVE_INFINITY
+  for (const inFlight of ledger.decoding.values()) last = inFlight.firstTokenAtMs ?? last
+  return last
+}
+
+/**
+ * The least slack among running streams: the time that stream j may lose and still meet TPOT_j over all its tokens,
+ * slack_j = TPOT_j*(g + rem) - elapsed - rem*step (decision notes, F3). g is taken at its last progress.
+ */
+function bearable(
+  ledger: ReplicaLedger,
+  learnt: Learnt,
+  model: StepModel,
+  stepMs: Ms,
+): { slackMs: Ms; tpotMs: Ms } {
+  let slackMs = Number.POSITIVE_INFINITY
+  let tpotMs = Number.POSITIVE_INFINITY
+  const nextStepMs = Math.max(stepMs, decodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens))
+  for (const { offer, contentEvents, firstTokenAtMs, lastTokenAtMs } of ledger.decoding.values()) {
+    const target = offer.slo.tpotMs
+    if (target === undefined || !offer.streamed || firstTokenAtMs === undefined) continue
+    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
+    const left = learnt.remaining(offer, made, SLACK_LENGTH_QUANTILE)
+    const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
+    const mine = target * TPOT_USE_RATIO * (made + left) - elapsedMs - left * nextStepMs
+    if (mine < -LOST_BY_MS) continue
+    slackMs = Math.min(slackMs, mine)
+    tpotMs = Math.min(tpotMs, target)
+  }
+  return { slackMs, tpotMs }
+}

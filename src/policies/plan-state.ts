@@ -1,0 +1,100 @@
+/** Translates replicas and waiting jobs into the terms of the plan: machines with free instants, work in ms. */
+import type { InFlight } from '../core/ledger.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import { clamp } from '../core/units.ts'
+import { decodeStepMs, prefillMs, prefillStallMs, requestOverheadMs } from '../estimate/step-model.ts'
+import { type Job, uncachedTokens } from './job.ts'
+import type { Learnt } from './learnt.ts'
+import type { PlannedWork, VirtualStart } from './ordering/virtual-replica.ts'
+import { type Outlook, TPOT_USE_RATIO } from './outlook.ts'
+
+/** Quantile of remaining lengths with which slots are expected to come free. */
+const SLOT_LENGTH_QUANTILE = 0.5
+/** Most slots that a plan keeps apart; beyond it they don't bind. */
+const MAX_PLANNED_SLOTS = 512
+/** Depth bounds in tokens, and the part of the tightest TTFT that it may take (decision notes, F4). */
+const MIN_DEPTH_TOKENS = 512
+const DEPTH_TTFT_DIVISOR = 6
+/** Tightest TTFT assumed when no class of the pool has one, in ms. */
+const LOOSE_TTFT_MS: Ms = 3000
+
+/** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk. */
+export function depthTokens(view: Outlook, tightestTtftMs: Ms | undefined, instances: number): Tokens {
+  const msPerToken = prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / view.chunkTokens
+  const wanted = (tightestTtftMs ?? LOOSE_TTFT_MS) / DEPTH_TTFT_DIVISOR / Math.max(1e-6, msPerToken)
+  return clamp(wanted, Math.min(MIN_DEPTH_TOKENS, view.chunkTokens), view.chunkTokens) / instances
+}
+
+/**
+ * Sequences that a replica can decode at once: its slots, or fewer where the tightest TPOT target binds first.
+ * Contexts are assumed to stay as long as they are now.
+ */
+export function usableSlots(view: Outlook, tightestTpotMs: Ms): number {
+  if (!Number.isFinite(tightestTpotMs)) return view.slots
+  const { ledger, model } = view
+  const running = Math.max(1, ledger.inFlightSequences)
+  const contextEach = ledger.contextTokens / running
+  const one = decodeStepMs(model, 1, contextEach)
+  const perSequence = decodeStepMs(model, 2, 2 * contextEach) - one
+  if (perSequence <= 0) return view.slots
+  const fits = 1 + Math.floor((tightestTpotMs * TPOT_USE_RATIO - one) / perSequence)
+  return Math.max(1, Math.min(view.slots, fits))
+}
+
+/** Where a replica stands before the plan. Slots are listed only where the waiting work could run out of them. */
+export function virtualStart(
+  view: Outlook,
+  learnt: Learnt,
+  slots: number,
+  waitingSequences: number,
+  nowMs: Ms,
+): VirtualStart {
+  const { ledger, decodeStepMs: stepMs } = view
+  const prefillFreeAtMs = nowMs + view.backlogMs
+  const running = ledger.inFlightSequences
+  if (running + waitingSequences <= slots || slots > MAX_PLANNED_SLOTS) {
+    return { prefillFreeAtMs, slotsFreeAtMs: undefined }
+  }
+  const busy: Ms[] = []
+  const book = (inFlight: InFlight, fromMs: Ms): void => {
+    const { offer, contentEvents } = inFlight
+    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
+    const freeAtMs = fromMs + learnt.remaining(offer, made, SLOT_LENGTH_QUANTILE) * stepMs
+    for (let i = 0; i < offer.sequences; i++) busy.push(freeAtMs)
+  }
+  for (const inFlight of ledger.decoding.values()) book(inFlight, nowMs)
+  for (const inFlight of ledger.prefilling.values()) book(inFlight, prefillFreeAtMs)
+  busy.sort((a, b) => a - b)
+  const whole = Math.max(1, Math.floor(slots))
+  // More in flight than slots: the first to end make no room yet.
+  const late = busy.slice(Math.max(0, busy.length - whole))
+  const free = new Array<Ms>(Math.max(0, whole - late.length)).fill(nowMs)
+  return { prefillFreeAtMs, slotsFreeAtMs: [...free, ...late] }
+}
+
+/** What a job takes on a replica. `tightestTpotMs` stretches prefill to the duty that running streams can bear. */
+export function plannedWork(job: Job, view: Outlook, tightestTpotMs: Ms): PlannedWork {
+  const { ledger, model, chunkTokens: chunk, riskFactor } = view
+  const uncached = uncachedTokens(job, ledger.replicaId)
+  const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens)
+  const chunks = Math.max(1, Math.ceil(uncached / chunk))
+  return {
+    prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * riskFactor,
+    residenceMs: job.outputTokens * view.decodeStepMs,
+    sequences: job.waiter.offer.sequences,
+    latencyMs: requestOverheadMs(model) * riskFactor,
+  }
+}
+
+/**
+ * Plain decode time that must follow a chunk so that the mean gap stays at the target:
+ * (tMix + k*tDec)/(1 + k) = TPOT gives k = (tMix - TPOT)/(TPOT - tDec) steps (decision notes, C3). In ms.
+ */
+function pauseMs(view: Outlook, tokens: Tokens, tightestTpotMs: Ms): Ms {
+  const stepMs = view.decodeStepMs
+  const target = tightestTpotMs * TPOT_USE_RATIO
+  if (view.ledger.decodingSequences === 0 || !Number.isFinite(target) || target <= stepMs) return 0
+  const mixedMs = stepMs + prefillStallMs(view.model, tokens, view.chunkTokens)
+  const steps = Math.max(0, (mixedMs - target) / (target - stepMs))
+  return Math.min(10, steps) * stepMs
+}

@@ -1,0 +1,49 @@
+/** What schedulers that learn nothing have in common: no feedback, no predictions, no trust. */
+import type { ReplicaLedger } from '../../core/ledger.ts'
+import type { GateState, Intent, Plan, Scheduler } from '../../core/scheduler.ts'
+import type { Ms } from '../../core/units.ts'
+import type { Waiter } from '../../core/waiting-room.ts'
+
+/** What a client is told when nothing is known of when a place comes free, in ms. */
+const BLIND_RETRY_MS: Ms = 1000
+/** How long an outage is assumed to last, in ms. */
+const OUTAGE_RETRY_MS: Ms = 5000
+
+/** A scheduler made of its plan alone. */
+export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Plan): Scheduler {
+  const nothing = (): void => {}
+  return {
+    name,
+    plan,
+    trusted: () => false,
+    firstToken: nothing,
+    progress: nothing,
+    dispatched: nothing,
+    settled: nothing,
+    bounced: nothing,
+    replicaReset: nothing,
+    retryAfterMs: () => BLIND_RETRY_MS,
+    snapshot: () => ({}),
+  }
+}
+
+/** Replicas that may take the waiter, in the order in which they came. */
+export function eligible(waiter: Waiter, state: GateState): readonly ReplicaLedger[] {
+  return [...state.replicas.values()].filter(({ report }) => {
+    const takesWork = report.state === 'live' || report.state === 'ramping'
+    return (
+      takesWork && report.pools.includes(waiter.offer.pool) && !waiter.excluded.includes(report.replicaId)
+    )
+  })
+}
+
+/** The refusal when no replica of the pool takes work. */
+export function noReplica(waiter: Waiter): Intent {
+  return {
+    kind: 'shed',
+    requestId: waiter.offer.requestId,
+    reason: 'no_replica',
+    retryAfterMs: OUTAGE_RETRY_MS,
+    candidates: [],
+  }
+}
