@@ -44,3 +44,22 @@ export class BufferPool {
     }
   }
 }
+
+const NOTHING = Buffer.alloc(0)
+
+/** A body kept for as long as an attempt may need it. */
+export class HeldBody {
+  bytes: Buffer
+  readonly #lease: BufferLease
+
+  constructor(bytes: Buffer, lease: BufferLease) {
+    this.bytes = bytes
+    this.#lease = lease
+  }
+
+  /** Forgets the bytes and gives their room back. Idempotent. */
+  release(): void {
+    this.bytes = NOTHING
+    this.#lease.release()
+  }
+}

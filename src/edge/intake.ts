@@ -5,14 +5,13 @@ import type { Ms, Tokens } from '../core/units.ts'
 import { ProxyError } from '../errors.ts'
 import { type Authenticator, createAuthenticator } from './auth.ts'
 import { readBody } from './body.ts'
-import type { BufferLease, BufferPool } from './buffers.ts'
+import { type BufferLease, type BufferPool, HeldBody } from './buffers.ts'
 import { classify, headerOf, steering } from './classify.ts'
 import type { Clock } from './clock.ts'
 import { ModelIndex } from './models.ts'
 import type { OutboundFacts } from './outbound.ts'
 import { PREFIX_BLOCK_TOKENS, prefixHashes } from './prefix.ts'
 import type { PromptParts, PromptSizer } from './prompt-size.ts'
-import type { RequestIds } from './request-id.ts'
 import { type RequestShape, readShape } from './request-shape.ts'
 import type { Route } from './routes.ts'
 import type { EdgeSettings, TenantSettings } from './settings.ts'
@@ -21,14 +20,21 @@ import type { EdgeSettings, TenantSettings } from './settings.ts'
 export interface Intake {
   readonly offer: Offer
   readonly headers: IncomingHttpHeaders
-  readonly body: Buffer
+  readonly body: HeldBody
   readonly outbound: OutboundFacts
   readonly parts: PromptParts
   readonly settings: EdgeSettings
-  /** The bytes it holds; released once no second attempt can need them. */
-  readonly lease: BufferLease
   /** The class that its tenant asked for and may not use. */
   readonly clampedFrom?: string
+}
+
+/** A request whose tenant is known and whose body is still to come. */
+export interface Arrival {
+  readonly route: Route
+  readonly incoming: IncomingMessage
+  readonly tenant: TenantSettings
+  /** Called once the body is in: the id must be free at that moment. */
+  readonly requestId: () => RequestId
 }
 
 export interface IntakePorts {
@@ -69,24 +75,24 @@ export class IntakeDesk {
     return readBody(incoming, within, lease, this.#ports.clock)
   }
 
-  /** Everything at once. Rejects with a ProxyError, or with ClientGone; whoever owns the lease releases it. */
-  async take(
-    route: Route,
-    incoming: IncomingMessage,
-    ids: { readonly make: RequestIds['make']; readonly isTaken: (id: RequestId) => boolean },
-    lease: BufferLease,
-  ): Promise<Intake> {
-    const tenant = this.tenant(incoming, route)
-    const body = await this.read(incoming, lease)
-    const receivedAtMs = this.#ports.clock.nowMs()
-    const shape = readShape(route, body)
-    const { headers } = incoming
-    const requestId = ids.make(headerOf(headers, 'x-request-id'), ids.isTaken).own
-    return this.#assemble({ route, headers, body, lease, tenant, shape, receivedAtMs, requestId })
+  /** The offer of one request. Rejects with a ProxyError or ClientGone; then its bytes are given back already. */
+  async take(arrival: Arrival): Promise<Intake> {
+    const { incoming, route } = arrival
+    const lease = this.#ports.buffers.lease()
+    try {
+      const body = await this.read(incoming, lease)
+      const receivedAtMs = this.#ports.clock.nowMs()
+      return this.#assemble({ arrival, body, lease, shape: readShape(route, body), receivedAtMs })
+    } catch (error) {
+      lease.release()
+      throw error
+    }
   }
 
   #assemble(taken: Taken): Intake {
-    const { route, headers, body, lease, tenant, shape, receivedAtMs, requestId } = taken
+    const { arrival, body, lease, shape, receivedAtMs } = taken
+    const { route, tenant } = arrival
+    const { headers } = arrival.incoming
     const resolved = this.models.resolve(shape.model, tenant)
     const pool = resolved.model.name
     const subject = { headers, path: route.path, tenant, model: pool }
@@ -94,7 +100,7 @@ export class IntakeDesk {
     const parts = { textBytes: shape.textBytes, mediaParts: shape.mediaParts, exactTokens: shape.exactTokens }
     this.#refuseOverContext(pool, parts)
     const offer: Offer = {
-      requestId,
+      requestId: arrival.requestId(),
       pool,
       kind: route.kind,
       tenant: tenant.name,
@@ -121,7 +127,15 @@ export class IntakeDesk {
       scheduling: tenant.scheduling,
     }
     const clamped = clampedFrom === undefined ? {} : { clampedFrom }
-    return { offer, headers, body, outbound, parts, settings: this.settings, lease, ...clamped }
+    return {
+      offer,
+      headers,
+      body: new HeldBody(body, lease),
+      outbound,
+      parts,
+      settings: this.settings,
+      ...clamped,
+    }
   }
 
   #refuseOverContext(pool: PoolId, parts: PromptParts): void {
@@ -135,14 +149,11 @@ export class IntakeDesk {
 }
 
 interface Taken {
-  readonly route: Route
-  readonly headers: IncomingHttpHeaders
+  readonly arrival: Arrival
   readonly body: Buffer
   readonly lease: BufferLease
-  readonly tenant: TenantSettings
   readonly shape: RequestShape
   readonly receivedAtMs: Ms
-  readonly requestId: RequestId
 }
 
 /** The prompt's text has been hashed and counted; keeping it would double the memory of every waiting request. */

@@ -1,5 +1,7 @@
 /** Finds the configured model behind the name that a client asks for. */
+import type { PoolId } from '../core/request.ts'
 import { ProxyError } from '../errors.ts'
+import { isObject, stringOf } from './json.ts'
 import type { ModelSettings, TenantSettings } from './settings.ts'
 
 export interface ResolvedModel {
@@ -29,9 +31,19 @@ export class ModelIndex {
     this.#only = models.length === 1 && first !== undefined ? this.#byName.get(first.name) : undefined
   }
 
-  /** Every name that may be asked for, with what is behind it. */
-  names(): ReadonlyMap<string, ResolvedModel> {
-    return this.#byName
+  /** Every name that this tenant may ask for, in the order of the configuration. */
+  namesFor(tenant: TenantSettings): readonly string[] {
+    return [...this.#byName].filter(([, resolved]) => mayUse(tenant, resolved)).map(([name]) => name)
+  }
+
+  /** The pool of a body that may or may not be JSON with a model; without one, the default or the first pool. */
+  poolOf(body: Buffer, tenant: TenantSettings): PoolId {
+    const asked = modelIn(body)
+    if (asked !== undefined) return this.resolve(asked, tenant).model.name
+    const allowed = this.namesFor(tenant)
+    const name = allowed.includes(DEFAULT_NAME) ? DEFAULT_NAME : allowed[0]
+    if (name === undefined) throw new ProxyError('forbidden', 'this key may not use any model')
+    return this.resolve(name, tenant).model.name
   }
 
   /** Throws `model_not_found`, `malformed` (no name, several models) or `forbidden`. */
@@ -50,6 +62,16 @@ export class ModelIndex {
       )
     }
     return found
+  }
+}
+
+function modelIn(body: Buffer): string | undefined {
+  try {
+    const json: unknown = JSON.parse(body.toString('utf8'))
+    return isObject(json) ? stringOf(json.model) : undefined
+  } catch {
+    // Not JSON: whatever it is, the engine knows.
+    return undefined
   }
 }
 

@@ -4,20 +4,14 @@ import { randomBytes } from 'node:crypto'
 /** Characters of an HTTP token, at most 128 of them. */
 const SAFE_ID = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 
-export interface RequestIds {
-  /** What the client sees and the log says; `isTaken` tells of ids under way. */
-  make(offered: string | undefined, isTaken: (id: string) => boolean): { client: string; own: string }
+/** The id that the client sees: its own when that is safe, else a fresh one. */
+export function clientRequestId(offered: string | undefined): string {
+  return offered !== undefined && SAFE_ID.test(offered) ? offered : randomBytes(12).toString('hex')
 }
 
-export function createRequestIds(): RequestIds {
-  const fresh = () => randomBytes(12).toString('hex')
-  return {
-    make(offered, isTaken) {
-      const client = offered !== undefined && SAFE_ID.test(offered) ? offered : fresh()
-      const own = isTaken(client) ? `${client}.${randomBytes(4).toString('hex')}` : client
-      return { client, own }
-    },
-  }
+/** The id under which we know the request: the client's, unless a request under way has it already. */
+export function ownRequestId(client: string, isTaken: (id: string) => boolean): string {
+  return isTaken(client) ? `${client}.${randomBytes(4).toString('hex')}` : client
 }
 
 /** Tells this process apart from its predecessors in the engine's eyes. */

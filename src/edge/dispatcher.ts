@@ -1,0 +1,308 @@
+/** Carries out what the gate decides: keeps the stories under way, the gate's one timer, and the counters it is fed. */
+import type { GateEffect } from '../core/effects.ts'
+import type { BounceCause, GateEvent } from '../core/events.ts'
+import type { SettleReport } from '../core/records.ts'
+import type { ReplicaId, RequestId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import type { Fleet } from '../upstream/ports.ts'
+import type { ClientAnswer } from './answer.ts'
+import type { Clock } from './clock.ts'
+import { decisionHeaders, shedMessage } from './decision-words.ts'
+import type { Intake } from './intake.ts'
+import type { EdgeObserver } from './observer.ts'
+import type { PromptSizer } from './prompt-size.ts'
+import { Relay, type RelayOwner } from './relay.ts'
+import { Streams } from './streams.ts'
+import { WakeTimer } from './wake-timer.ts'
+
+/** The gate as the dispatcher drives it. */
+export interface GatePort {
+  handle(event: GateEvent, nowMs: Ms): readonly GateEffect[]
+}
+
+export interface DispatcherOptions {
+  readonly gate: GatePort
+  readonly fleet: Pick<Fleet, 'replica'>
+  readonly clock: Clock
+  readonly observer: EdgeObserver
+  readonly sizer: PromptSizer
+  /** The first bytes of an answer, as they go out. */
+  readonly onFirstBytes?: (relay: Relay, bytes: Uint8Array) => void
+}
+
+/** One request between its offer and its last byte. */
+interface Story {
+  readonly intake: Intake
+  readonly answer: ClientAnswer
+  relay?: Relay
+  /** What its last attempt said when it failed. */
+  lastFailure?: string
+}
+
+/** How often progress is told and silence is looked at. */
+const SWEEP_MS: Ms = 100
+
+export class Dispatcher implements RelayOwner {
+  readonly #gate: GatePort
+  readonly #fleet: Pick<Fleet, 'replica'>
+  readonly #clock: Clock
+  readonly #observer: EdgeObserver
+  readonly #sizer: PromptSizer
+  readonly #onFirstBytes: (relay: Relay, bytes: Uint8Array) => void
+  readonly #stories = new Map<RequestId, Story>()
+  readonly #streams = new Streams()
+  readonly #wake: WakeTimer
+  readonly #events: GateEvent[] = []
+  #telling = false
+  #cancelSweep: (() => void) | undefined
+  #onIdle: (() => void)[] = []
+
+  constructor(options: DispatcherOptions) {
+    this.#gate = options.gate
+    this.#fleet = options.fleet
+    this.#wake = new WakeTimer(options.clock, () => this.tell({ kind: 'tick' }))
+    this.#clock = options.clock
+    this.#observer = options.observer
+    this.#sizer = options.sizer
+    this.#onFirstBytes = options.onFirstBytes ?? (() => {})
+  }
+
+  /** Requests offered and not answered to their end. */
+  get underWay(): number {
+    return this.#stories.size
+  }
+
+  isUnderWay(requestId: RequestId): boolean {
+    return this.#stories.has(requestId)
+  }
+
+  /** Takes a request over: from here on exactly one answer and one settlement will come of it. */
+  offer(intake: Intake, answer: ClientAnswer): void {
+    const { requestId } = intake.offer
+    if (answer.left) {
+      intake.body.release()
+      return
+    }
+    this.#stories.set(requestId, { intake, answer })
+    answer.onLeft = () => this.#clientLeft(requestId)
+    this.#sweepLater()
+    this.tell({ kind: 'offer', offer: intake.offer })
+  }
+
+  /** Hands an event to the gate and carries out what it wants; events that arise meanwhile follow in order. */
+  tell(event: GateEvent): void {
+    this.#events.push(event)
+    if (this.#telling) return
+    this.#telling = true
+    try {
+      for (let next = this.#events.shift(); next !== undefined; next = this.#events.shift()) {
+        this.#decide(next)
+      }
+    } finally {
+      this.#telling = false
+    }
+  }
+
+  /** Resolves as soon as no request is under way. */
+  idle(): Promise<void> {
+    if (this.#stories.size === 0) return Promise.resolve()
+    return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+
+  /** Ends whatever is under way: time is up. */
+  endAll(): void {
+    for (const [requestId, story] of this.#stories) {
+      if (story.relay !== undefined) story.relay.drain()
+      else this.#withdraw(requestId, story, 'draining', 'this Sluice is shutting down')
+    }
+  }
+
+  /** Stops the timers. Nothing may be under way any more. */
+  close(): void {
+    this.#wake.cancel()
+    this.#cancelSweep?.()
+    this.#cancelSweep = undefined
+  }
+
+  firstToken(relay: Relay): void {
+    this.#flush(relay.replica.id)
+    this.tell({ kind: 'firstToken', permitId: relay.permitId })
+  }
+
+  committed(relay: Relay, bytes: Uint8Array): void {
+    relay.intake.body.release()
+    this.#onFirstBytes(relay, bytes)
+  }
+
+  bounced(relay: Relay, cause: BounceCause, message: string): void {
+    this.#flush(relay.replica.id)
+    this.#streams.remove(relay)
+    const story = this.#stories.get(relay.intake.offer.requestId)
+    if (story !== undefined) {
+      delete story.relay
+      story.lastFailure = message
+    }
+    this.#observer.onBounced(relay.replica.id, cause, message)
+    this.tell({ kind: 'bounce', permitId: relay.permitId, cause })
+  }
+
+  settled(relay: Relay, report: SettleReport): void {
+    this.#flush(relay.replica.id)
+    this.#streams.remove(relay)
+    const { offer, parts } = relay.intake
+    const promptTokens = report.usage?.promptTokens
+    if (promptTokens !== undefined) this.#sizer.learn(offer.pool, parts, promptTokens)
+    this.#close(offer.requestId)
+    this.tell({ kind: 'settle', permitId: relay.permitId, report })
+  }
+
+  #decide(event: GateEvent): void {
+    const nowMs = this.#clock.nowMs()
+    try {
+      for (const effect of this.#gate.handle(event, nowMs)) this.#carryOut(effect)
+    } catch (error) {
+      this.#observer.onFault(error)
+      if (event.kind === 'offer')
+        this.#refuse(event.offer.requestId, 'internal', 'the gate failed; see the log')
+    }
+    this.#observer.onDecided(this.#clock.nowMs() - nowMs)
+  }
+
+  #carryOut(effect: GateEffect): void {
+    switch (effect.kind) {
+      case 'dispatch':
+        this.#dispatch(effect)
+        break
+      case 'shed':
+        this.#shed(effect)
+        break
+      case 'fail':
+        this.#refuse(effect.requestId, 'upstream_failed', this.#failureOf(effect.requestId))
+        break
+      case 'drop':
+        this.#close(effect.requestId)
+        break
+      case 'settled':
+        this.#observer.onSettled(effect.settlement)
+        break
+      case 'wakeAt':
+        this.#wake.at(effect.atMs)
+        break
+      default:
+        effect satisfies never
+    }
+  }
+
+  #dispatch(effect: Extract<GateEffect, { kind: 'dispatch' }>): void {
+    const { requestId, permitId, replicaId, record } = effect
+    this.#observer.onDecision(record)
+    const story = this.#stories.get(requestId)
+    const replica = this.#fleet.replica(replicaId)
+    if (story === undefined) {
+      const report = { outcome: 'client_left', endedAtMs: this.#clock.nowMs(), contentEvents: 0 } as const
+      this.tell({ kind: 'settle', permitId, report })
+      return
+    }
+    if (replica === undefined) {
+      // It went away between the decision and now.
+      this.tell({ kind: 'bounce', permitId, cause: 'connect_failed' })
+      return
+    }
+    const { intake, answer } = story
+    answer.set(decisionHeaders(record, replica.name))
+    const relay = new Relay({ permitId, intake, answer, replica, clock: this.#clock, owner: this })
+    story.relay = relay
+    this.#streams.add(relay)
+    try {
+      relay.open()
+    } catch (error) {
+      this.#observer.onFault(error)
+      relay.bounce('connect_failed', 'the exchange could not be opened', false)
+    }
+  }
+
+  #shed(effect: Extract<GateEffect, { kind: 'shed' }>): void {
+    this.#observer.onDecision(effect.record)
+    const story = this.#stories.get(effect.requestId)
+    story?.answer.set({ ...decisionHeaders(effect.record, undefined), 'x-sluice-decision': 'shed' })
+    this.#refuse(effect.requestId, effect.reason, shedMessage(effect), effect.retryAfterMs)
+  }
+
+  #refuse(
+    requestId: RequestId,
+    code: Parameters<ClientAnswer['refuse']>[0],
+    message: string,
+    retryAfterMs?: Ms,
+  ): void {
+    const story = this.#stories.get(requestId)
+    if (story === undefined) return
+    story.answer.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
+    this.#close(requestId)
+  }
+
+  #clientLeft(requestId: RequestId): void {
+    const story = this.#stories.get(requestId)
+    if (story?.relay !== undefined) story.relay.clientLeft()
+    else if (story !== undefined) this.tell({ kind: 'cancel', requestId })
+  }
+
+  /** Takes a waiter out from our side and says why. */
+  #withdraw(
+    requestId: RequestId,
+    story: Story,
+    code: 'draining' | 'upstream_timeout',
+    message: string,
+  ): void {
+    story.answer.refuse(code, message, { closing: code === 'draining' })
+    this.tell({ kind: 'cancel', requestId })
+    this.#close(requestId)
+  }
+
+  /** Forgets a story and gives its bytes back; the gate has been or will be told by the caller. */
+  #close(requestId: RequestId): void {
+    const story = this.#stories.get(requestId)
+    if (story === undefined) return
+    this.#stories.delete(requestId)
+    story.intake.body.release()
+    story.answer.onLeft = () => {}
+    if (this.#stories.size > 0) return
+    for (const resolve of this.#onIdle.splice(0)) resolve()
+  }
+
+  #failureOf(requestId: RequestId): string {
+    return this.#stories.get(requestId)?.lastFailure ?? 'the replica failed before any content'
+  }
+
+  #flush(replicaId: ReplicaId): void {
+    const told = this.#streams.progressOf(replicaId)
+    if (told !== undefined) this.tell({ kind: 'progress', ...told })
+  }
+
+  #sweepLater(): void {
+    this.#cancelSweep ??= this.#clock.after(SWEEP_MS, () => {
+      this.#cancelSweep = undefined
+      this.#sweep()
+      if (this.#stories.size > 0) this.#sweepLater()
+    })
+  }
+
+  #sweep(): void {
+    const told = this.#streams.progress()
+    if (told !== undefined) this.tell({ kind: 'progress', ...told })
+    const nowMs = this.#clock.nowMs()
+    for (const [requestId, story] of this.#stories) {
+      const { offer, settings } = story.intake
+      const expired = nowMs - offer.receivedAtMs > settings.limits.requestMs
+      if (story.relay !== undefined) {
+        if (expired) story.relay.expire()
+        else story.relay.sweep(nowMs)
+      } else if (expired) {
+        const message = 'the request took longer than limits.request'
+        this.#withdraw(requestId, story, 'upstream_timeout', message)
+      } else if (offer.streamed) {
+        const spokeAtMs = Math.max(story.answer.wroteAtMs, offer.receivedAtMs)
+        if (nowMs - spokeAtMs >= settings.timeouts.heartbeatAfterMs) story.answer.heartbeat(nowMs)
+      }
+    }
+  }
+}

@@ -1,0 +1,239 @@
+/** The traffic side of Sluice: takes requests in, refuses or dispatches them, and drains. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PoolId } from '../core/request.ts'
+import type { Tokens } from '../core/units.ts'
+import { type ErrorCode, ProxyError } from '../errors.ts'
+import type { TokenRatio } from '../estimate/prompt-tokens.ts'
+import type { Fleet, Replica } from '../upstream/ports.ts'
+import { ClientAnswer } from './answer.ts'
+import { ClientGone } from './body.ts'
+import { BufferPool } from './buffers.ts'
+import { headerOf } from './classify.ts'
+import type { Clock } from './clock.ts'
+import { Dispatcher, type GatePort } from './dispatcher.ts'
+import { Drain } from './drain.ts'
+import { Forward } from './forward.ts'
+import { IntakeDesk, type IntakePorts } from './intake.ts'
+import type { EdgeObserver } from './observer.ts'
+import { outboundHeaders } from './outbound.ts'
+import { PromptSizer } from './prompt-size.ts'
+import type { Rng } from './refusal.ts'
+import { clientRequestId, ownRequestId } from './request-id.ts'
+import { dialectOf, type Route } from './routes.ts'
+import type { EdgeSettings, TenantSettings } from './settings.ts'
+import { StoredResponses } from './stored-responses.ts'
+
+export interface EdgeOptions {
+  readonly settings: EdgeSettings
+  readonly gate: GatePort
+  readonly fleet: Pick<Fleet, 'replica' | 'reports'>
+  readonly clock: Clock
+  readonly observer: EdgeObserver
+  readonly ratio: TokenRatio
+  readonly rng: Rng
+  /** Whether traffic should come here at all, draining aside. */
+  readonly ready: () => boolean
+}
+
+/** One exchange with a client. */
+export interface Io {
+  readonly incoming: IncomingMessage
+  readonly outgoing: ServerResponse
+}
+
+export class Edge {
+  readonly dispatcher: Dispatcher
+  readonly drain: Drain
+  readonly buffers: BufferPool
+  readonly #options: EdgeOptions
+  readonly #ports: IntakePorts
+  readonly #stored = new StoredResponses()
+  readonly #forwards = new Set<Forward>()
+  readonly #waitingForForwards: (() => void)[] = []
+  #desk: IntakeDesk
+  #turn = 0
+
+  constructor(options: EdgeOptions) {
+    const { settings, gate, fleet, clock, observer } = options
+    this.#options = options
+    this.buffers = new BufferPool(settings.limits.bufferedBytes)
+    const sizer = new PromptSizer(options.ratio)
+    const contextTokens = (pool: PoolId) => this.#contextTokens(pool)
+    this.#ports = { clock, buffers: this.buffers, sizer, contextTokens }
+    this.#desk = new IntakeDesk(settings, this.#ports)
+    this.dispatcher = new Dispatcher({
+      gate,
+      fleet,
+      clock,
+      observer,
+      sizer,
+      onFirstBytes: ({ intake, replica }, bytes) => {
+        if (intake.outbound.route.key !== 'responses') return
+        this.#stored.note(bytes, { replicaId: replica.id, tenant: intake.offer.tenant })
+      },
+    })
+    this.drain = new Drain({ idle: () => this.#idle(), endAll: () => this.#endAll() }, clock)
+  }
+
+  get settings(): EdgeSettings {
+    return this.#desk.settings
+  }
+
+  get ready(): boolean {
+    return !this.drain.draining && this.#options.ready()
+  }
+
+  /** From now on requests come in under these settings; those under way keep theirs. */
+  configure(settings: EdgeSettings): void {
+    this.buffers.limitBytes = settings.limits.bufferedBytes
+    this.#desk = new IntakeDesk(settings, this.#ports)
+  }
+
+  /** Judges and relays one request of a listed route. Never rejects. */
+  async serve(route: Route, io: Io): Promise<void> {
+    const desk = this.#desk
+    const { answer, clientId } = this.#greet(route, io)
+    await this.#guard(answer, async (known) => {
+      const tenant = known(desk.tenant(io.incoming, route))
+      const requestId = () => ownRequestId(clientId, (id) => this.dispatcher.isUnderWay(id))
+      const intake = await desk.take({ route, incoming: io.incoming, tenant, requestId })
+      if (intake.clampedFrom !== undefined) this.#options.observer.onClamped(tenant.name, intake.clampedFrom)
+      this.dispatcher.offer(intake, answer)
+    })
+  }
+
+  /** The models that this key may ask for. */
+  models(incoming: IncomingMessage): readonly string[] {
+    const tenant = this.#desk.tenant(incoming, { apiKeyHeader: true })
+    return this.#desk.models.namesFor(tenant)
+  }
+
+  /** Relays a call about a stored response to the replica that made it. Never rejects. */
+  async serveStored(id: string, io: Io): Promise<void> {
+    const route = { dialect: 'responses', apiKeyHeader: false } as const
+    const { answer, clientId } = this.#greet(route, io)
+    await this.#guard(answer, async (known) => {
+      const tenant = known(this.#desk.tenant(io.incoming, route))
+      const home = this.#stored.find(id, tenant.name)
+      const replica = home === undefined ? undefined : this.#options.fleet.replica(home)
+      if (replica === undefined) throw new ProxyError('unknown_route', `no response ${id} is known here`)
+      await this.#forward(replica, tenant, clientId, answer, io)
+    })
+  }
+
+  /** Relays a path of `passthrough` to any live replica. Never rejects. */
+  async servePassthrough(path: string, io: Io): Promise<void> {
+    const route = { dialect: dialectOf(path), apiKeyHeader: false }
+    const { answer, clientId } = this.#greet(route, io)
+    await this.#guard(answer, async (known) => {
+      const tenant = known(this.#desk.tenant(io.incoming, route))
+      await this.#forward(undefined, tenant, clientId, answer, io)
+    })
+  }
+
+  /** Requests of all kinds under way. */
+  get underWay(): number {
+    return this.dispatcher.underWay + this.#forwards.size
+  }
+
+  #greet(
+    { dialect }: Pick<Route, 'dialect'>,
+    { incoming, outgoing }: Io,
+  ): { answer: ClientAnswer; clientId: string } {
+    const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng })
+    const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
+    answer.set({ 'x-request-id': clientId })
+    return { answer, clientId }
+  }
+
+  /** Runs the intake of one request and turns whatever it throws into an answer. */
+  async #guard(
+    answer: ClientAnswer,
+    run: (known: (tenant: TenantSettings) => TenantSettings) => Promise<void>,
+  ): Promise<void> {
+    let name: string | undefined
+    try {
+      if (this.drain.draining) throw new ProxyError('draining', 'this Sluice is shutting down')
+      await run((tenant) => {
+        name = tenant.name
+        return tenant
+      })
+    } catch (error) {
+      if (error instanceof ClientGone) return
+      const { observer } = this.#options
+      const known = error instanceof ProxyError
+      if (!known) observer.onFault(error)
+      const code: ErrorCode = known ? error.code : 'internal'
+      observer.onRejected(code, name)
+      const message = known ? error.message : 'a fault of Sluice itself; the log has it under this request id'
+      answer.refuse(code, message, { closing: code === 'draining' })
+    }
+  }
+
+  async #forward(
+    replica: Replica | undefined,
+    tenant: TenantSettings,
+    clientId: string,
+    answer: ClientAnswer,
+    { incoming }: Io,
+  ): Promise<void> {
+    const lease = this.buffers.lease()
+    try {
+      const body = await this.#desk.read(incoming, lease)
+      const target = replica ?? this.#anyReplica(body, tenant)
+      const { limits } = this.settings
+      const forward: Forward = new Forward({
+        replica: target,
+        answer,
+        clock: this.#options.clock,
+        onOver: () => this.#forwardOver(forward, lease),
+      })
+      this.#forwards.add(forward)
+      forward.open({
+        method: incoming.method === 'POST' ? 'POST' : 'GET',
+        path: incoming.url ?? '/',
+        headers: outboundHeaders(incoming.headers, target.adapter, { scheduling: false }, clientId),
+        body: body.length === 0 ? [] : [body],
+        firstByteTimeoutMs: limits.requestMs,
+        betweenBytesTimeoutMs: limits.requestMs,
+      })
+    } catch (error) {
+      lease.release()
+      throw error
+    }
+  }
+
+  #forwardOver(forward: Forward, lease: { release(): void }): void {
+    lease.release()
+    this.#forwards.delete(forward)
+    if (this.#forwards.size === 0) for (const resolve of this.#waitingForForwards.splice(0)) resolve()
+  }
+
+  /** In turn among the live replicas of the model that the body names, if it names one. */
+  #anyReplica(body: Buffer, tenant: TenantSettings): Replica {
+    const { fleet } = this.#options
+    const pool = this.#desk.models.poolOf(body, tenant)
+    const live = fleet.reports(pool).filter(({ state }) => state === 'live' || state === 'ramping')
+    const chosen = live[this.#turn++ % Math.max(1, live.length)]
+    const replica = chosen === undefined ? undefined : fleet.replica(chosen.replicaId)
+    if (replica === undefined) throw new ProxyError('no_replica', `no replica of ${pool} is live`)
+    return replica
+  }
+
+  #contextTokens(pool: PoolId): Tokens | undefined {
+    const limits = this.#options.fleet.reports(pool).map((report) => report.limits.maxModelLenTokens)
+    if (limits.length === 0 || limits.includes(undefined)) return undefined
+    return Math.max(...limits.map((limit) => limit ?? 0))
+  }
+
+  async #idle(): Promise<void> {
+    await this.dispatcher.idle()
+    if (this.#forwards.size === 0) return
+    await new Promise<void>((resolve) => this.#waitingForForwards.push(resolve))
+  }
+
+  #endAll(): void {
+    this.dispatcher.endAll()
+    for (const forward of this.#forwards) forward.end()
+  }
+}

@@ -1,0 +1,251 @@
+/** One attempt at one replica: opens the exchange, passes its answer to the client, and leaves by exactly one exit. */
+import type { BounceCause, PermitId } from '../core/events.ts'
+import type { SettleOutcome, SettleReport } from '../core/records.ts'
+import type { Ms } from '../core/units.ts'
+import { spliceBody } from '../engines/splice.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { Replica, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
+import type { ClientAnswer } from './answer.ts'
+import type { Clock } from './clock.ts'
+import type { Intake } from './intake.ts'
+import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
+import { engineRequestId } from './request-id.ts'
+import { StreamBody } from './stream-body.ts'
+import { newTally, reportOf } from './tally.ts'
+import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import { WholeBody } from './whole-body.ts'
+
+/** Whoever owns the attempt. Of `bounced` and `settled` exactly one is called, once. */
+export interface RelayOwner {
+  firstToken(relay: Relay): void
+  /** Its first bytes are going to the client: the request's body may be forgotten. */
+  committed(relay: Relay, bytes: Uint8Array): void
+  bounced(relay: Relay, cause: BounceCause, message: string): void
+  settled(relay: Relay, report: SettleReport): void
+}
+
+export interface RelayOptions {
+  readonly permitId: PermitId
+  readonly intake: Intake
+  readonly answer: ClientAnswer
+  readonly replica: Replica
+  readonly clock: Clock
+  readonly owner: RelayOwner
+}
+
+/** A client that keeps us waiting that long in all owns the gaps of its stream, in ms. */
+const SLOW_READER_MS: Ms = 250
+
+export class Relay implements UpstreamHandler, BodyExits {
+  readonly permitId: PermitId
+  readonly intake: Intake
+  readonly answer: ClientAnswer
+  readonly replica: Replica
+  readonly tally = newTally()
+  readonly #clock: Clock
+  readonly #owner: RelayOwner
+  #stream: UpstreamStream | undefined
+  #body: UpstreamBody | undefined
+  #over = false
+  /** The exchange has ended by itself: there is nothing left to abort. */
+  #closed = false
+  #heardAtMs: Ms
+  #pausedAtMs: Ms | undefined
+  #pausedMs: Ms = 0
+
+  constructor(options: RelayOptions) {
+    this.permitId = options.permitId
+    this.intake = options.intake
+    this.answer = options.answer
+    this.replica = options.replica
+    this.#clock = options.clock
+    this.#owner = options.owner
+    this.#heardAtMs = options.clock.nowMs()
+  }
+
+  get adapter(): Replica['adapter'] {
+    return this.replica.adapter
+  }
+
+  /** Sends the request. Whatever comes of it comes later. */
+  open(): void {
+    const { headers, body, outbound, offer, settings } = this.intake
+    const { route, scheduling } = outbound
+    const { firstByteMs, betweenBytesMs } = settings.timeouts
+    this.answer.onDrain = () => this.#resume()
+    this.#stream = this.replica.open(
+      {
+        method: 'POST',
+        path: route.path,
+        headers: outboundHeaders(
+          headers,
+          this.adapter,
+          { scheduling },
+          engineRequestId(offer.requestId, this.permitId),
+        ),
+        body: spliceBody(body.bytes, bodyEdits(outbound, this.adapter)),
+        // The sweep below knows more (content, comments, our own pauses); these are its safety net.
+        firstByteTimeoutMs: this.#firstByteMs() * 1.5,
+        betweenBytesTimeoutMs: Math.max(firstByteMs, betweenBytesMs) * 1.5,
+      },
+      this,
+    )
+  }
+
+  onHeaders(status: number, headers: ResponseHeaders): void {
+    if (this.#over) return
+    this.#heardAtMs = this.#clock.nowMs()
+    this.tally.status = status
+    const { offer, outbound } = this.intake
+    const { dialect } = outbound.route
+    if (status === 200 && offer.streamed && isEventStream(headers)) {
+      const tap = this.adapter.createTap({ dialect, stripUsage: injectsUsage(outbound) })
+      this.#body = new StreamBody(tap, headers, this)
+    } else this.#body = new WholeBody({ status, headers, dialect }, this)
+  }
+
+  onBytes(bytes: Uint8Array): void {
+    if (this.#over) return
+    const nowMs = this.#clock.nowMs()
+    this.#heardAtMs = nowMs
+    this.#body?.onBytes(bytes, nowMs)
+  }
+
+  onEnd(): void {
+    this.#closed = true
+    if (!this.#over) this.#body?.onEnd(this.#clock.nowMs())
+  }
+
+  onFault(fault: UpstreamFault): void {
+    this.#closed = true
+    if (this.#over) return
+    this.replica.reportFault(fault)
+    const message = `${this.replica.name}: ${fault.message}`
+    if (fault.cause === 'timeout' && fault.phase !== 'connect') {
+      this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
+    } else if (this.#body?.started === true) {
+      this.#giveUp('upstream_failed', message, 'upstream_failed', 'truncated')
+    } else this.#bounce(fault.phase === 'connect' ? 'connect_failed' : 'reset', message)
+  }
+
+  /** Looks after time: silence of either side and heartbeats. To be called a few times a second. */
+  sweep(nowMs: Ms): void {
+    if (this.#over) return
+    const { betweenBytesMs, heartbeatAfterMs } = this.intake.settings.timeouts
+    if (this.#pausedAtMs !== undefined) {
+      if (nowMs - this.#pausedAtMs > betweenBytesMs) this.#dropStalledClient()
+      return
+    }
+    const limitMs = this.#body?.started === true ? betweenBytesMs : this.#firstByteMs()
+    if (nowMs - this.#heardAtMs > limitMs) {
+      this.replica.reportFault({ cause: 'no_progress', message: `no byte for ${limitMs} ms` })
+      const message = `${this.replica.name} has sent nothing for ${limitMs} ms`
+      this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
+      return
+    }
+    if (!this.intake.offer.streamed || this.#body?.betweenFrames === false) return
+    const spokeAtMs = Math.max(this.answer.wroteAtMs, this.intake.offer.receivedAtMs)
+    if (nowMs - spokeAtMs >= heartbeatAfterMs) this.answer.heartbeat(nowMs)
+  }
+
+  /** The client is gone: nothing more is generated for it. */
+  clientLeft(): void {
+    this.finish('client_left')
+  }
+
+  /** `limits.request` is over. */
+  expire(): void {
+    this.#giveUp(
+      'upstream_timeout',
+      'the request took longer than limits.request',
+      'upstream_timeout',
+      'truncated',
+    )
+  }
+
+  /** Shutting down, and the time for finishing is over. */
+  drain(): void {
+    this.#giveUp('draining', 'this Sluice is shutting down', 'draining', 'draining')
+  }
+
+  write(bytes: Uint8Array, nowMs: Ms): void {
+    if (this.answer.write(bytes, nowMs) || this.#over || this.#pausedAtMs !== undefined) return
+    this.#pausedAtMs = nowMs
+    this.#stream?.pause()
+  }
+
+  firstToken(): void {
+    this.replica.reportSuccess()
+    this.#owner.firstToken(this)
+  }
+
+  committed(bytes: Uint8Array): void {
+    this.#owner.committed(this, bytes)
+  }
+
+  bounce(cause: BounceCause, message: string, blamed: boolean): void {
+    const told = `${this.replica.name}: ${message}`
+    if (blamed) this.replica.reportFault({ cause: 'status', message })
+    this.#bounce(cause, told)
+  }
+
+  finish(outcome: SettleOutcome): void {
+    if (this.#over) return
+    this.#leave()
+    if (outcome === 'completed' && this.tally.firstTokenAtMs === undefined) this.replica.reportSuccess()
+    this.#owner.settled(this, reportOf(this.tally, outcome, this.#clock.nowMs()))
+  }
+
+  #bounce(cause: BounceCause, message: string): void {
+    if (this.#over) return
+    this.#leave()
+    this.#owner.bounced(this, cause, message)
+  }
+
+  /** Ends it from our side: with words while they can still be said, else by a cut. */
+  #giveUp(code: ErrorCode, message: string, before: SettleOutcome, after: SettleOutcome): void {
+    if (this.#over) return
+    const started = this.#body?.started === true
+    if (!started) this.answer.refuse(code, message)
+    else if (this.#body?.betweenFrames === true) this.answer.endWithEvent(code, message)
+    else this.answer.cut()
+    this.finish(started ? after : before)
+  }
+
+  #dropStalledClient(): void {
+    this.tally.slowReader = true
+    this.answer.cut()
+    this.finish('client_left')
+  }
+
+  #leave(): void {
+    this.#over = true
+    if (this.#pausedAtMs !== undefined) this.#countPause()
+    this.answer.onDrain = () => {}
+    if (!this.#closed) this.#stream?.abort()
+  }
+
+  #resume(): void {
+    if (this.#pausedAtMs === undefined) return
+    this.#countPause()
+    this.#heardAtMs = this.#clock.nowMs()
+    this.#stream?.resume()
+  }
+
+  #countPause(): void {
+    this.#pausedMs += this.#clock.nowMs() - (this.#pausedAtMs ?? 0)
+    this.#pausedAtMs = undefined
+    if (this.#pausedMs > SLOW_READER_MS) this.tally.slowReader = true
+  }
+
+  /** An answer that does not stream says nothing before it is complete, so only the whole limit binds it. */
+  #firstByteMs(): Ms {
+    const { limits, timeouts } = this.intake.settings
+    return this.intake.offer.streamed ? timeouts.firstByteMs : limits.requestMs
+  }
+}
+
+function isEventStream(headers: ResponseHeaders): boolean {
+  const type = headers['content-type']
+  return typeof type === 'string' && /^text\/event-stream\b/i.test(type)
+}

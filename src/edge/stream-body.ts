@@ -1,0 +1,118 @@
+/** Relays an event stream: held until its first content, then passed on as it comes, read beside its bytes. */
+import type { SettleOutcome } from '../core/records.ts'
+import type { Ms } from '../core/units.ts'
+import type { StreamTap, TapEvent } from '../engines/adapter.ts'
+import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+
+/** Held before the first content at most; beyond it the stream is passed on, content or not. */
+const HOLD_BYTES = 64 * 1024
+
+export class StreamBody implements UpstreamBody {
+  readonly #tap: StreamTap
+  readonly #exits: BodyExits
+  readonly #headers: ResponseHeaders
+  #held: Uint8Array[] | undefined = []
+  #heldBytes = 0
+  #done = false
+  /** How it ends whatever still comes, once an error event was seen. */
+  #failure: SettleOutcome | undefined
+
+  constructor(tap: StreamTap, headers: ResponseHeaders, exits: BodyExits) {
+    this.#tap = tap
+    this.#headers = headers
+    this.#exits = exits
+  }
+
+  get started(): boolean {
+    return this.#held === undefined
+  }
+
+  get betweenFrames(): boolean {
+    return this.#held !== undefined || this.#tap.betweenFrames
+  }
+
+  onBytes(bytes: Uint8Array, nowMs: Ms): void {
+    const { pass, event } = this.#tap.feed(bytes)
+    this.#take(pass, event, nowMs)
+  }
+
+  onEnd(nowMs: Ms): void {
+    const { pass, event } = this.#tap.end()
+    if (this.#take(pass, event, nowMs)) return
+    if (this.#held !== undefined && !this.#done) {
+      this.#exits.bounce('reset', 'the stream ended before any content', true)
+      return
+    }
+    this.#release(nowMs)
+    this.#exits.answer.end()
+    this.#exits.finish(this.#failure ?? (this.#done ? 'completed' : 'truncated'))
+  }
+
+  /** Returns true when an exit was taken. */
+  #take(pass: readonly Uint8Array[], event: TapEvent, nowMs: Ms): boolean {
+    const { tally } = this.#exits
+    if (event.usage !== undefined) tally.usage = { ...tally.usage, ...event.usage }
+    if (event.done) this.#done = true
+    if (event.error !== undefined) {
+      const inside = event.contentEvents === 0 && this.#held !== undefined
+      if (inside && this.#refusedInside(event.error)) return true
+      this.#failure ??= inside ? 'client_error' : 'truncated'
+    }
+    if (this.#held === undefined) for (const piece of pass) this.#exits.write(piece, nowMs)
+    else this.#hold(pass)
+    if (event.contentEvents > 0) this.#content(event.contentEvents, nowMs)
+    else if (this.#heldBytes > HOLD_BYTES) this.#release(nowMs)
+    return false
+  }
+
+  #content(events: number, nowMs: Ms): void {
+    const { tally } = this.#exits
+    this.#release(nowMs)
+    tally.contentEvents += events
+    tally.lastTokenAtMs = nowMs
+    if (tally.firstTokenAtMs === undefined) {
+      tally.firstTokenAtMs = nowMs
+      this.#exits.firstToken()
+      // The gate books the first token by itself; only what came with it is further progress.
+      tally.untoldEvents += events - 1
+    } else tally.untoldEvents += events
+  }
+
+  /**
+   * An error event under a status of 200, before any content: the status was a promise that the engine broke. True
+   * when another replica may try; the client's own error is passed on instead.
+   */
+  #refusedInside(error: NonNullable<TapEvent['error']>): boolean {
+    switch (error.class) {
+      case 'full':
+        this.#exits.bounce('engine_full', error.message, false)
+        return true
+      case 'draining':
+      case 'engine_error':
+        this.#exits.bounce('engine_error', error.message, true)
+        return true
+      case 'client_error':
+      case 'ok':
+        return false
+      default:
+        return error.class satisfies never
+    }
+  }
+
+  #hold(pass: readonly Uint8Array[]): void {
+    for (const piece of pass) {
+      this.#held?.push(piece)
+      this.#heldBytes += piece.length
+    }
+  }
+
+  /** Lets the held frames out in one write. */
+  #release(nowMs: Ms): void {
+    if (this.#held === undefined) return
+    const bytes = Buffer.concat(this.#held, this.#heldBytes)
+    this.#held = undefined
+    this.#exits.answer.beginStream(this.#headers)
+    if (bytes.length > 0) this.#exits.write(bytes, nowMs)
+    this.#exits.committed(bytes)
+  }
+}

@@ -1,0 +1,41 @@
+/** What one attempt has shown so far: content, times and usage; plain counters, since they move with every chunk. */
+import type { Usage } from '../core/events.ts'
+import type { SettleOutcome, SettleReport } from '../core/records.ts'
+import type { Ms } from '../core/units.ts'
+
+export interface Tally {
+  contentEvents: number
+  /** Content events that the gate has not been told of. */
+  untoldEvents: number
+  firstTokenAtMs: Ms | undefined
+  lastTokenAtMs: Ms | undefined
+  usage: Usage | undefined
+  status: number | undefined
+  slowReader: boolean
+}
+
+export function newTally(): Tally {
+  return {
+    contentEvents: 0,
+    untoldEvents: 0,
+    firstTokenAtMs: undefined,
+    lastTokenAtMs: undefined,
+    usage: undefined,
+    status: undefined,
+    slowReader: false,
+  }
+}
+
+/** The report with which the permit goes back. */
+export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): SettleReport {
+  return {
+    outcome,
+    endedAtMs: nowMs,
+    contentEvents: tally.contentEvents,
+    ...(tally.firstTokenAtMs === undefined ? {} : { firstTokenAtMs: tally.firstTokenAtMs }),
+    ...(tally.lastTokenAtMs === undefined ? {} : { lastTokenAtMs: tally.lastTokenAtMs }),
+    ...(tally.usage === undefined ? {} : { usage: tally.usage }),
+    ...(tally.slowReader ? { slowReader: true } : {}),
+    ...(tally.status === undefined ? {} : { upstreamStatus: tally.status }),
+  }
+}

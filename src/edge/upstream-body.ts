@@ -1,0 +1,35 @@
+/** What a relay asks of the two kinds of answers, streams and whole bodies, and what they may do to it. */
+import type { BounceCause } from '../core/events.ts'
+import type { SettleOutcome } from '../core/records.ts'
+import type { Ms } from '../core/units.ts'
+import type { EngineAdapter } from '../engines/adapter.ts'
+import type { ClientAnswer } from './answer.ts'
+import type { Tally } from './tally.ts'
+
+/** Reads one answer of an engine, cut anywhere. Nothing is called after an exit was taken. */
+export interface UpstreamBody {
+  /** Bytes of this answer have gone to the client: no second attempt any more. */
+  readonly started: boolean
+  /** Whether a comment or an error event may be put behind what has gone out. */
+  readonly betweenFrames: boolean
+  onBytes(bytes: Uint8Array, nowMs: Ms): void
+  onEnd(nowMs: Ms): void
+}
+
+/** The ways out of an attempt, and the way to the client. */
+export interface BodyExits {
+  readonly adapter: EngineAdapter
+  readonly answer: ClientAnswer
+  readonly tally: Tally
+  write(bytes: Uint8Array, nowMs: Ms): void
+  /** The first generated token has gone to the client. */
+  firstToken(): void
+  /** The first bytes are going out: the request's own body is no longer needed. */
+  committed(bytes: Uint8Array): void
+  /** Nothing has gone out: somebody else may try. `blamed` when the replica itself is at fault. */
+  bounce(cause: BounceCause, message: string, blamed: boolean): void
+  /** The attempt is over; the answer has been ended. */
+  finish(outcome: SettleOutcome): void
+}
+
+export type ResponseHeaders = Readonly<Record<string, string | string[]>>
