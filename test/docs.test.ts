@@ -1,0 +1,67 @@
+/** Holds the pages to the code: links resolve, named files exist, and each invariant has the test that it names. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+
+const ROOT = new URL('../', import.meta.url)
+const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
+const exists = (path: string): boolean => existsSync(new URL(path, ROOT))
+
+const pages = [
+  ...readdirSync(new URL('docs/', ROOT), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`),
+  ...readdirSync(ROOT),
+].filter((name) => name.endsWith('.md'))
+
+describe('the pages', () => {
+  it('are found', () => {
+    expect(pages).toContain('docs/lifecycle.md')
+    expect(pages).toContain('CONTRIBUTING.md')
+  })
+
+  it.each(pages)('%s links only to what exists', (page) => {
+    const targets = [...read(page).matchAll(/\]\(([^)#\s]+)[^)]*\)/g)].map(([, target]) => target ?? '')
+    const local = targets.filter((target) => !/^[a-z]+:/.test(target))
+    const broken = local.filter((target) => !existsSync(new URL(target, new URL(page, ROOT))))
+    expect(broken).toEqual([])
+  })
+
+  it.each(pages)('%s names only files that exist', (page) => {
+    const named = [...read(page).matchAll(/`((?:src|test|docs|config|bench|dashboards)\/[\w./-]+)`/g)]
+    const missing = named.map(([, path]) => path ?? '').filter((path) => !exists(path))
+    expect(missing).toEqual([])
+  })
+
+  it('keep decision records short and listed', () => {
+    const records = pages.filter((page) => /^docs\/adr\/\d{4}-/.test(page))
+    expect(records.length).toBeGreaterThan(5)
+    const index = read('docs/adr/README.md')
+    for (const record of records) {
+      expect(read(record).split('\n').length, record).toBeLessThanOrEqual(40)
+      expect(index).toContain(record.slice('docs/adr/'.length))
+    }
+  })
+})
+
+describe('docs/invariants.md', () => {
+  const rows = read('docs/invariants.md')
+    .split('\n')
+    .filter((line) => /^\| I\d+ \|/.test(line))
+  /** `path` "title": the file must exist and hold that title. */
+  const witnesses = (row: string): { path: string; title: string }[] =>
+    [...row.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)].map(([, path, title]) => ({
+      path: path ?? '',
+      title: title ?? '',
+    }))
+
+  it('numbers its laws from 1', () => {
+    expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(rows.map((_, place) => `I${place + 1}`))
+    expect(rows.length).toBeGreaterThan(9)
+  })
+
+  it.each(rows)('has a test for %s', (row) => {
+    expect(witnesses(row)).not.toEqual([])
+    for (const { path, title } of witnesses(row)) {
+      expect(exists(path), path).toBe(true)
+      expect(read(path)).toContain(title)
+    }
+  })
+})
