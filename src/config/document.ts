@@ -49,10 +49,8 @@ const START: Place = { line: 1, column: 1 }
 
 /** Parses, fills variables in and gives plain values. Never throws. */
 export function readTree(text: string, env: Environment): SourceTree {
-  const bytes = Buffer.byteLength(text)
-  if (bytes > MAX_FILE_BYTES) {
-    return broken(`the file has ${bytes} bytes, and ${MAX_FILE_BYTES} (1 MiB) is the most`)
-  }
+  if (Buffer.byteLength(text) > MAX_FILE_BYTES)
+    return broken('the file is larger than 1 MiB, the most that is read')
   try {
     return parse(text, env)
   } catch (error) {

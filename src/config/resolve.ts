@@ -71,7 +71,7 @@ function resolveReplica(written: FileModel['replicas'][number], model: FileModel
 }
 
 function resolveClasses(file: ConfigFile, names: DeclaredNames): Pick<Config, 'classes' | 'classesByModel'> {
-  const classes: Record<string, SloClass> = { [BEST_EFFORT]: resolveClass(BEST_EFFORT, {}) }
+  const classes: Record<string, SloClass> = {}
   const classesByModel: Record<string, Record<string, SloClass>> = {}
   for (const [name, { models, ...targets }] of Object.entries(file.classes)) {
     classes[name] = resolveClass(name, targets)
@@ -82,6 +82,7 @@ function resolveClasses(file: ConfigFile, names: DeclaredNames): Pick<Config, 'c
     ])
     classesByModel[name] = Object.fromEntries(overrides)
   }
+  classes[BEST_EFFORT] ??= resolveClass(BEST_EFFORT, {})
   return { classes, classesByModel }
 }
 

@@ -1,0 +1,87 @@
+/** Knows every command by name and loads only the one that is asked for, so that `validate` never waits for a server. */
+import { Command, CommanderError } from 'commander'
+import { packageVersion, type Terminal } from './terminal.ts'
+
+interface CommandEntry {
+  readonly name: string
+  readonly summary: string
+  /** Not listed in help. */
+  readonly hidden?: boolean
+  load(terminal: Terminal): Promise<Command>
+}
+
+export const COMMANDS: readonly CommandEntry[] = [
+  {
+    name: 'validate',
+    summary: 'check configuration files and show what they say',
+    load: async (terminal) => (await import('./validate.ts')).validateCommand(terminal),
+  },
+  {
+    name: 'init',
+    summary: 'write a commented configuration to start from',
+    load: async (terminal) => (await import('./init.ts')).initCommand(terminal),
+  },
+  {
+    name: 'key',
+    summary: 'make a key for a tenant, with the hash that the file wants',
+    load: async (terminal) => (await import('./key.ts')).keyCommand(terminal),
+  },
+  {
+    name: 'schema',
+    summary: 'print the JSON Schema of the configuration, for editors',
+    load: async (terminal) => (await import('./schema.ts')).schemaCommand(terminal),
+  },
+  {
+    name: 'docs',
+    summary: 'write the generated pages of this repository',
+    hidden: true,
+    load: async (terminal) => (await import('./docs.ts')).docsCommand(terminal),
+  },
+]
+
+const EXAMPLES = `
+Start here:
+  sluice init -o sluice.yaml       a commented file, in shadow mode
+  sluice validate sluice.yaml      every problem at once, with line and column
+`
+
+/** Runs one command line; the exit code goes to the terminal. Never rejects. */
+export async function runCli(args: readonly string[], terminal: Terminal): Promise<void> {
+  try {
+    const program = await createProgram(args, terminal)
+    if (args.length === 0) program.outputHelp()
+    else await program.parseAsync(args, { from: 'user' })
+  } catch (error) {
+    if (error instanceof CommanderError) return terminal.exitWith(error.exitCode === 0 ? 0 : 2)
+    terminal.err(`sluice: ${error instanceof Error ? error.message : String(error)}\n`)
+    terminal.exitWith(1)
+  }
+}
+
+async function createProgram(args: readonly string[], terminal: Terminal): Promise<Command> {
+  const program = new Command('sluice')
+    .description('A streaming reverse proxy that keeps LLM servers inside their latency promises.')
+    .version(packageVersion(), '-V, --version')
+    .configureOutput({
+      writeOut: (text) => terminal.out(text),
+      writeErr: (text) => terminal.err(text),
+      getOutHasColors: () => terminal.colors,
+    })
+    .showHelpAfterError('(add --help for usage and examples)')
+    .exitOverride()
+    .addHelpText('after', EXAMPLES)
+  const asked = args.find((arg) => !arg.startsWith('-') && arg !== 'help')
+  for (const entry of COMMANDS) {
+    const command =
+      entry.name === asked ? await entry.load(terminal) : new Command(entry.name).description(entry.summary)
+    inherit(command, program)
+    program.addCommand(command, { hidden: entry.hidden ?? false })
+  }
+  return program
+}
+
+/** Output, exit codes and manners of the program for a command that was made by itself. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent)
+  for (const child of command.commands) inherit(child, command)
+}
