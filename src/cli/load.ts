@@ -1,0 +1,191 @@
+/** `sluice load`: open-loop load by class against any OpenAI-compatible address, judged as Sluice judges. */
+import { Command, Option } from 'commander'
+import { createLogUpdate } from 'log-update'
+import { request } from 'undici'
+import type { Ms } from '../core/units.ts'
+import { measureLoopLag } from '../load/loop-lag.ts'
+import { type LoadPhase, planLoad } from '../load/plan.ts'
+import { createRecentResults } from '../load/recent.ts'
+import { type LoadReport, reportLoad } from '../load/report.ts'
+import { runLoad } from '../load/run.ts'
+import { createTally } from '../load/tally.ts'
+import type { WorkloadClass } from '../sim/workload.ts'
+import {
+  classesFrom,
+  durationArgument,
+  type LoadFlags,
+  mixArgument,
+  phasesOf,
+  positiveArgument,
+  positivesArgument,
+  urlArgument,
+  wholeArgument,
+} from './load-options.ts'
+import { progressLine, reportText } from './load-report.ts'
+import { processTerminal, type Terminal } from './terminal.ts'
+
+interface Flags extends LoadFlags {
+  readonly mix?: readonly WorkloadClass[]
+  readonly class?: string
+  readonly seed: number
+  readonly model?: string
+  readonly lengthRatio: number
+  readonly retries: number
+  readonly drain: Ms
+  readonly keyEnv: string
+  readonly format: 'text' | 'json'
+}
+
+/** What settled longer ago is no longer shown as the run's present. */
+const RECENT_MS: Ms = 5000
+const PREFLIGHT_MS: Ms = 10_000
+
+const EXAMPLES = `
+Examples:
+  sluice load http://127.0.0.1:8080 --rate 10 --duration 60s
+  sluice load http://127.0.0.1:8080 --load 0.5,1,2 --capacity 12 --duration 3m --class sluice.yaml
+  sluice load http://10.0.0.11:8000 http://10.0.0.12:8000 --rate 10 --mix chat=3,agent=1 --format json
+
+Requests are sent at planned instants whatever became of those before; TTFT counts from the planned instant.
+Several addresses are taken in turn. The same seed sends the same prompts: an engine's prefix cache may still hold
+them from an earlier run, so take another seed for each run that is to be cold.`
+
+/** The command. */
+export function loadCommand(terminal: Terminal = processTerminal): Command {
+  return new Command('load')
+    .description(
+      'send open-loop load by class to an OpenAI-compatible address; report goodput and percentiles',
+    )
+    .argument('<url...>', 'base address, e.g. http://127.0.0.1:8080', urlArgument)
+    .option(
+      '--rate <per second>',
+      'requests per second; several, with commas, run one after another',
+      positivesArgument,
+    )
+    .option('--load <times>', 'the same in times of --capacity, e.g. 0.5,1,2', positivesArgument)
+    .option('--capacity <per second>', 'the rate that --load multiplies', positiveArgument)
+    .option('--duration <time>', 'of all loads together', durationArgument, 60_000)
+    .option('--mix <shares>', 'workloads, e.g. chat=3,voice=1 (default: all five)', mixArgument)
+    .option(
+      '--class <file>',
+      'configuration file whose classes are the promises (default: the built-in ones)',
+    )
+    .option('--seed <number>', 'of arrivals, lengths and prompts', wholeArgument, 1)
+    .option('--model <name>', 'model to ask for (default: the first of /v1/models)')
+    .option('--length-ratio <ratio>', 'every length times this', positiveArgument, 1)
+    .option('--retries <times>', 'send shed requests again after the wait they were told', wholeArgument, 0)
+    .option('--drain <time>', 'wait for answers after the last request', durationArgument, 30_000)
+    .option('--key-env <name>', 'environment variable that holds the API key', 'OPENAI_API_KEY')
+    .addOption(new Option('--format <format>', 'how to report').choices(['text', 'json']).default('text'))
+    .addHelpText('after', EXAMPLES)
+    .action((urls: readonly string[], flags: Flags, command: Command) => {
+      const phases = phasesOf(flags)
+      if (typeof phases === 'string') command.error(`error: ${phases}`)
+      return load(urls, flags, phases, terminal)
+    })
+}
+
+async function load(
+  urls: readonly string[],
+  flags: Flags,
+  phases: readonly LoadPhase[],
+  terminal: Terminal,
+): Promise<void> {
+  const stop = new AbortController()
+  const onSignal = () => stop.abort()
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  try {
+    const report = await measure(urls, flags, phases, terminal, stop.signal)
+    const { format, seed, duration: durationMs } = flags
+    const whole = { urls, seed, durationMs, ...report }
+    terminal.out(
+      format === 'json' ? `${JSON.stringify(whole, null, 2)}\n` : `${reportText(report, terminal.colors)}\n`,
+    )
+    terminal.exitWith(report.all.completedRequests === 0 ? 1 : 0)
+  } finally {
+    process.off('SIGINT', onSignal).off('SIGTERM', onSignal)
+  }
+}
+
+async function measure(
+  urls: readonly string[],
+  flags: Flags,
+  phases: readonly LoadPhase[],
+  terminal: Terminal,
+  signal: AbortSignal,
+): Promise<LoadReport> {
+  const { seed, mix, lengthRatio, retries, drain: drainMs } = flags
+  const apiKey = terminal.env[flags.keyEnv]
+  const key = apiKey === undefined ? {} : { apiKey }
+  const classes = await classesFrom(flags.class, terminal)
+  const model = flags.model ?? (await firstModel(urls[0] ?? '', apiKey))
+  const plan = planLoad({ seed, phases, classes, lengthRatio, ...(mix === undefined ? {} : { mix }) })
+  const tally = createTally()
+  const recent = createRecentResults(RECENT_MS)
+  const lag = measureLoopLag()
+  const startAtMs = performance.now()
+  let phase = phases[0]?.name ?? ''
+  const line = () =>
+    progressLine(
+      performance.now() - startAtMs,
+      phase,
+      recent.summary(performance.now()),
+      tally.summary(),
+      lag.p99Ms(),
+    )
+  const title = `load: ${model} at ${urls.join(', ')}, ${phases.map(({ name }) => name).join(', ')}`
+  const progress = showProgress(title, line, terminal)
+  try {
+    await runLoad({
+      ...{ urls, model, plan, seed, retries, drainMs, signal, ...key },
+      onOffered(planned) {
+        phase = planned.phase
+        tally.offered(planned)
+      },
+      onSettled(result) {
+        tally.settled(result)
+        recent.add(result)
+      },
+    })
+    return reportLoad(tally, phases, lag.p99Ms(), signal.aborted ? performance.now() - startAtMs : undefined)
+  } finally {
+    progress.stop()
+    lag.stop()
+  }
+}
+
+/** A line a second beside the results: in place on a terminal, one below the other elsewhere. */
+function showProgress(title: string, line: () => string, terminal: Terminal): { stop(): void } {
+  terminal.err(`${title}\n`)
+  const update = process.stderr.isTTY ? createLogUpdate(process.stderr) : undefined
+  const show = update ?? ((text: string) => terminal.err(`${text}\n`))
+  const timer = setInterval(() => show(line()), 1000)
+  return {
+    stop() {
+      clearInterval(timer)
+      update?.done()
+    },
+  }
+}
+
+/** The first model that the address names. Throws with what to do when it does not answer as it should. */
+async function firstModel(url: string, apiKey: string | undefined): Promise<string> {
+  const base = url.replace(/\/+$/, '').replace(/\/v1$/, '')
+  const advice = 'is the address right? (or name the model with --model)'
+  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
+  const times = { headersTimeout: PREFLIGHT_MS, bodyTimeout: PREFLIGHT_MS }
+  const answer = await request(`${base}/v1/models`, { headers, ...times }).catch((error: Error) => {
+    throw new Error(
+      `${base} does not answer (${(error as NodeJS.ErrnoException).code ?? error.message}); ${advice}`,
+    )
+  })
+  const text = await answer.body.text()
+  try {
+    const { data } = JSON.parse(text) as { readonly data: readonly { readonly id: string }[] }
+    const model = data[0]?.id
+    if (model !== undefined) return model
+  } catch {
+    // Said below, with the status.
+  }
+  throw new Error(`${base}/v1/models answered ${answer.statusCode} and named no model; ${advice}`)
+}
