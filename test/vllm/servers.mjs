@@ -33,7 +33,7 @@ export const ENGINE_ARGS = {
   'max-num-batched-tokens': 256,
   'num-gpu-blocks-override': 96,
 }
-const READY_MS = 300_000
+const READY_MS = 600_000
 const STOP_MS = 10_000
 
 /** The first Python here that vLLM runs on, or undefined. */
