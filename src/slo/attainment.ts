@@ -202,7 +202,7 @@ export function slisOf(slo: SloClass): readonly SliName[] {
 }
 
 function idOf(key: SeriesKey): string {
-  return JSON.stringify([key.model, key.class, key.product])
+  return `${key.model}\n${key.class}\n${key.product}`
 }
 
 function namesOf(catalog: SloCatalog): Record<keyof SeriesKey, ReadonlySet<string>> {

@@ -31,6 +31,12 @@ export class RollingSums {
     this.#put(this.#head, field, amount)
   }
 
+  /** Adds several counters at one instant. */
+  addAll(amounts: ReadonlyArray<readonly [field: number, amount: number]>, nowMs: Ms): void {
+    this.#advance(nowMs)
+    for (const [field, amount] of amounts) this.#put(this.#head, field, amount)
+  }
+
   /** The sums now. The array is reused by the next call. */
   at(nowMs: Ms): Float64Array {
     this.#advance(nowMs)

@@ -74,9 +74,8 @@ export class Series {
     if (settlement.ttftMs !== undefined) this.#ttft.add(settlement.ttftMs, nowMs)
     const tpotMs = tpotSampleMs(settlement)
     if (tpotMs !== undefined) this.#tpot.add(tpotMs, nowMs)
-    for (const [field, amount] of increments(settlement)) {
-      for (const { sums } of this.#rings.values()) sums.add(field, amount, nowMs)
-    }
+    const amounts = increments(settlement)
+    for (const { sums } of this.#rings.values()) sums.addAll(amounts, nowMs)
   }
 
   /** Raw sums of a window, for adding several series up. The array is reused. */

@@ -118,5 +118,5 @@ function nameOf(pair: BurnPair): string {
 }
 
 function idOf(key: SeriesKey): string {
-  return JSON.stringify([key.model, key.class, key.product])
+  return `${key.model}\n${key.class}\n${key.product}`
 }

@@ -1,0 +1,177 @@
+/** The metrics of replicas, predictor and process: counted as things happen, sampled when scraped. */
+import type { BounceCause } from '../core/events.ts'
+import type { Settlement } from '../core/records.ts'
+import type { Ms } from '../core/units.ts'
+import { type GlobalKey, globalInstruments, type InstrumentSet, observeSeconds } from './instruments.ts'
+import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
+import type { ReplicaSample, SamplePorts } from './samples.ts'
+
+export interface BuildFacts {
+  readonly version: string
+  readonly nodeVersion: string
+}
+
+/** First tokens that the coverage of a model looks back on. */
+const COVERAGE_SAMPLES = 1000
+
+/** Whether each of the last first tokens came in time, newest overwriting oldest. */
+interface Coverage {
+  readonly hits: Uint8Array
+  samples: number
+  covered: number
+}
+
+export class GlobalMetrics {
+  readonly #set: InstrumentSet<GlobalKey>
+  readonly #ports: SamplePorts
+  readonly #quantile: string
+  readonly #coverage = new Map<string, Coverage>()
+  #cpuSec = 0
+
+  /** `quantile` names the one that predictions are made at, e.g. `0.8`. */
+  constructor(ports: SamplePorts, build: BuildFacts, quantile: string) {
+    this.#set = globalInstruments(BASE_BOUNDS)
+    this.#ports = ports
+    this.#quantile = quantile
+    const { on } = this.#set
+    on.buildInfo.set({ version: build.version, node_version: build.nodeVersion }, 1)
+    for (const reason of LABEL_VALUES.bounce) on.bounces.inc({ reason }, 0)
+  }
+
+  get registry(): InstrumentSet<GlobalKey>['registry'] {
+    return this.#set.registry
+  }
+
+  /** Series per model start at 0; those of models that are gone go. */
+  configure(models: readonly string[], classes: readonly string[]): void {
+    const { on } = this.#set
+    for (const model of this.#coverage.keys()) if (!models.includes(model)) this.#coverage.delete(model)
+    on.reroutes.reset()
+    on.predictionError.reset()
+    on.clamped.reset()
+    for (const model of models) {
+      on.reroutes.inc({ model }, 0)
+      for (const direction of LABEL_VALUES.direction) on.predictionError.zero({ model, direction })
+    }
+    for (const className of classes) on.clamped.inc({ class: className }, 0)
+  }
+
+  rerouted(model: string): void {
+    this.#set.on.reroutes.inc({ model })
+  }
+
+  bounced(reason: BounceCause): void {
+    this.#set.on.bounces.inc({ reason })
+  }
+
+  rejected(reason: string): void {
+    this.#set.on.rejected.inc({ reason })
+  }
+
+  clamped(className: string): void {
+    this.#set.on.clamped.inc({ class: className })
+  }
+
+  faulted(): void {
+    this.#set.on.faults.inc()
+  }
+
+  suppressed(lines: number): void {
+    this.#set.on.logSuppressed.inc(lines)
+  }
+
+  decisionTook(durationMs: Ms): void {
+    observeSeconds(this.#set.on.decisionDuration, durationMs)
+  }
+
+  /** The configuration in force, and whether the last attempt to load one went well. */
+  loaded(config: { readonly digest: string; readonly mode: string }, atUnixMs: Ms): void {
+    const { on } = this.#set
+    on.configInfo.reset()
+    on.configInfo.set({ digest: config.digest, mode: config.mode }, 1)
+    on.reloadSuccessful.set(1)
+    on.reloadTimestamp.set(atUnixMs / 1000)
+  }
+
+  reloadFailed(): void {
+    this.#set.on.reloadSuccessful.set(0)
+  }
+
+  /** Compares a first token with its prediction. */
+  predicted(settlement: Settlement, model: string): void {
+    const { ttftMs, predictedTtftMs } = settlement
+    if (ttftMs === undefined || predictedTtftMs === undefined || !(predictedTtftMs > 0)) return
+    const errorRatio = ttftMs / predictedTtftMs - 1
+    if (!Number.isFinite(errorRatio)) return
+    const direction = errorRatio > 0 ? 'late' : 'early'
+    this.#set.on.predictionError.observe({ model, direction }, Math.abs(errorRatio))
+    const found = this.#coverage.get(model)
+    const coverage = found ?? { hits: new Uint8Array(COVERAGE_SAMPLES), samples: 0, covered: 0 }
+    if (found === undefined) this.#coverage.set(model, coverage)
+    const slot = coverage.samples % COVERAGE_SAMPLES
+    coverage.covered += (errorRatio <= 0 ? 1 : 0) - (coverage.hits[slot] ?? 0)
+    coverage.hits[slot] = errorRatio <= 0 ? 1 : 0
+    coverage.samples++
+  }
+
+  /** Reads the ports into the gauges. */
+  refresh(nowMs: Ms): void {
+    const { on } = this.#set
+    const waiting = this.#ports.waiting()
+    on.waitingRequests.set(finiteOrZero(waiting.requests))
+    on.waitingTokens.set(finiteOrZero(waiting.tokens))
+    on.waitingBytes.set(finiteOrZero(waiting.bytes))
+    this.#refreshPredictor()
+    this.#refreshReplicas(this.#ports.replicas(), nowMs)
+    const runtime = this.#ports.runtime()
+    on.eventLoopLag.set({ quantile: '0.5' }, finiteOrZero(runtime.loopLag.p50Ms / 1000))
+    on.eventLoopLag.set({ quantile: '0.99' }, finiteOrZero(runtime.loopLag.p99Ms / 1000))
+    on.eventLoopLag.set({ quantile: '1' }, finiteOrZero(runtime.loopLag.maxMs / 1000))
+    on.processCpu.inc(Math.max(0, runtime.cpuSec - this.#cpuSec))
+    this.#cpuSec = Math.max(this.#cpuSec, runtime.cpuSec)
+    on.processMemory.set(runtime.residentBytes)
+    on.processStart.set(runtime.startedAtUnixSec)
+  }
+
+  #refreshPredictor(): void {
+    const { on } = this.#set
+    on.predictionCoverage.reset()
+    for (const [model, { samples, covered }] of this.#coverage) {
+      const share = covered / Math.min(samples, COVERAGE_SAMPLES)
+      on.predictionCoverage.set({ model, quantile: this.#quantile }, share)
+    }
+    on.trust.reset()
+    for (const { model, state } of this.#ports.trust()) {
+      for (const other of LABEL_VALUES.trust) on.trust.set({ model, state: other }, other === state ? 1 : 0)
+    }
+  }
+
+  #refreshReplicas(replicas: readonly ReplicaSample[], nowMs: Ms): void {
+    const { on } = this.#set
+    const shown = [
+      on.inFlight,
+      on.backlog,
+      on.kvUsage,
+      on.scrapeAge,
+      on.ledgerDrift,
+      on.replicaState,
+    ] as const
+    for (const gauge of shown) gauge.reset()
+    for (const { name: replica, state, ledger, gauges } of replicas) {
+      on.inFlight.set({ replica }, finiteOrZero(ledger.inFlightRequests))
+      on.backlog.set({ replica }, finiteOrZero(ledger.backlogTokens))
+      for (const other of LABEL_VALUES.replicaState) {
+        on.replicaState.set({ replica, state: other }, other === state ? 1 : 0)
+      }
+      if (gauges === undefined) continue
+      on.scrapeAge.set({ replica }, finiteOrZero(Math.max(0, nowMs - gauges.seenAtMs) / 1000))
+      const reported = gauges.runningRequests + gauges.waitingRequests
+      on.ledgerDrift.set({ replica }, finiteOrZero(reported - ledger.inFlightRequests))
+      if (gauges.kvUsageRatio !== undefined) on.kvUsage.set({ replica }, finiteOrZero(gauges.kvUsageRatio))
+    }
+  }
+}
+
+function finiteOrZero(value: number): number {
+  return Number.isFinite(value) ? value : 0
+}

@@ -1,0 +1,59 @@
+/** What is read from the running parts at the moment of a scrape or a question, as plain values. */
+import type { EngineLimits, ReplicaGauges, ReplicaState } from '../core/replica.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+
+/** One replica with what the ledger and the last scrape say of it. */
+export interface ReplicaSample {
+  readonly id: string
+  /** The name for labels and people; never a URL. */
+  readonly name: string
+  readonly models: readonly string[]
+  readonly state: ReplicaState
+  readonly generation: number
+  readonly limits: EngineLimits
+  readonly gauges?: ReplicaGauges
+  readonly ledger: LedgerSample
+}
+
+export interface LedgerSample {
+  readonly inFlightRequests: number
+  readonly prefillingRequests: number
+  readonly decodingSequences: number
+  readonly backlogTokens: Tokens
+  readonly contextTokens: Tokens
+}
+
+export interface WaitingSample {
+  readonly requests: number
+  readonly tokens: Tokens
+  readonly bytes: number
+}
+
+export type TrustState = 'trusted' | 'cautious' | 'fallback'
+
+export interface TrustSample {
+  readonly model: string
+  readonly state: TrustState
+}
+
+/** How late the event loop ran since the last look. */
+export interface LoopLag {
+  readonly p50Ms: Ms
+  readonly p99Ms: Ms
+  readonly maxMs: Ms
+}
+
+export interface RuntimeSample {
+  readonly loopLag: LoopLag
+  readonly cpuSec: number
+  readonly residentBytes: number
+  readonly startedAtUnixSec: number
+}
+
+/** Each is asked at a scrape; none may do I/O. */
+export interface SamplePorts {
+  readonly replicas: () => readonly ReplicaSample[]
+  readonly waiting: () => WaitingSample
+  readonly trust: () => readonly TrustSample[]
+  readonly runtime: () => RuntimeSample
+}
