@@ -127,6 +127,13 @@ export class EngineModel {
     return true
   }
 
+  /** Engine time spent so far on a request that is inside, over its sequences; 0 for others. */
+  engineMsOf(requestId: string): Ms {
+    let totalMs = 0
+    for (const sequence of this.#requests.get(requestId) ?? []) totalMs += sequence.engineMs
+    return totalMs
+  }
+
   /** When the model next changes by itself: its step ends, or an idle engine sees a new request. */
   nextEventAtMs(): Ms | undefined {
     return this.#step?.endsAtMs ?? this.#visibleAtMs()

@@ -1,0 +1,109 @@
+/** Sums a virtual run up: attainment over offered requests, goodput, percentiles, sheds, waste. */
+import type { SloVerdict } from '../core/records.ts'
+import type { Ms, Ratio } from '../core/units.ts'
+import type { SimOutcome, SimResult } from './run-types.ts'
+
+/** Nearest-rank percentiles in ms; undefined without samples. */
+export interface LatencySummary {
+  readonly p50Ms?: Ms
+  readonly p99Ms?: Ms
+}
+
+export interface ClassSummary {
+  readonly className: string
+  readonly offered: number
+  readonly good: number
+  readonly bad: number
+  readonly excluded: number
+  /** Good among good and bad; undefined while nothing counts. */
+  readonly attainmentRatio?: Ratio
+  readonly shed: number
+  readonly ttft: LatencySummary
+  readonly tpot: LatencySummary
+}
+
+export interface SimReport {
+  readonly schedulerName: string
+  readonly total: ClassSummary
+  readonly classes: readonly ClassSummary[]
+  readonly goodPerSec: number
+  readonly offeredPerSec: number
+  readonly shedByReason: Readonly<Record<string, number>>
+  readonly badByCause: Readonly<Record<string, number>>
+  /** Engine time spent on requests that ended bad, and all of it spent on requests. */
+  readonly wastedEngineMs: Ms
+  readonly usedEngineMs: Ms
+  readonly preemptions: number
+  readonly reroutes: number
+}
+
+/** Requests received within [`fromMs`, `toMs`) count; rates are over that window. */
+export function summarize(result: SimResult, fromMs: Ms, toMs: Ms): SimReport {
+  const counted = result.outcomes.filter(({ settlement }) => {
+    const atMs = settlement.offer.receivedAtMs
+    return atMs >= fromMs && atMs < toMs
+  })
+  const names = [...new Set(counted.map(({ settlement }) => settlement.offer.slo.name))].sort()
+  const total = summarizeGroup('all', counted)
+  const bad = counted.filter(({ settlement }) => settlement.verdict.kind === 'bad')
+  const seconds = (toMs - fromMs) / 1000
+  return {
+    schedulerName: result.schedulerName,
+    total,
+    classes: names.map((name) =>
+      summarizeGroup(
+        name,
+        counted.filter(({ settlement }) => settlement.offer.slo.name === name),
+      ),
+    ),
+    goodPerSec: total.good / seconds,
+    offeredPerSec: total.offered / seconds,
+    shedByReason: tallyBy(counted, ({ settlement }) => settlement.shedReason),
+    badByCause: tallyBy(bad, ({ settlement }) => settlement.verdict.cause),
+    wastedEngineMs: sum(bad, (outcome) => outcome.engineMs),
+    usedEngineMs: sum(counted, (outcome) => outcome.engineMs),
+    preemptions: sum(result.engines, (engine) => engine.preemptionsTotal),
+    reroutes: sum(result.counts, (counts) => counts.rerouted),
+  }
+}
+
+function summarizeGroup(className: string, outcomes: readonly SimOutcome[]): ClassSummary {
+  const ofKind = (kind: SloVerdict['kind']) =>
+    outcomes.filter(({ settlement }) => settlement.verdict.kind === kind).length
+  const good = ofKind('good')
+  const bad = ofKind('bad')
+  return {
+    className,
+    offered: outcomes.length,
+    good,
+    bad,
+    excluded: ofKind('excluded'),
+    ...(good + bad === 0 ? {} : { attainmentRatio: good / (good + bad) }),
+    shed: outcomes.filter(({ settlement }) => settlement.outcome === 'shed').length,
+    ttft: percentiles(outcomes.map(({ settlement }) => settlement.ttftMs)),
+    tpot: percentiles(outcomes.map(({ settlement }) => settlement.tpotMs)),
+  }
+}
+
+function percentiles(samples: readonly (Ms | undefined)[]): LatencySummary {
+  const sorted = samples.filter((sample) => sample !== undefined).sort((a, b) => a - b)
+  const p50Ms = sorted[Math.ceil(sorted.length * 0.5) - 1]
+  const p99Ms = sorted[Math.ceil(sorted.length * 0.99) - 1]
+  return p50Ms === undefined || p99Ms === undefined ? {} : { p50Ms, p99Ms }
+}
+
+function tallyBy(
+  outcomes: readonly SimOutcome[],
+  keyOf: (outcome: SimOutcome) => string | undefined,
+): Readonly<Record<string, number>> {
+  const counts = new Map<string, number>()
+  for (const outcome of outcomes) {
+    const key = keyOf(outcome)
+    if (key !== undefined) counts.set(key, (counts.get(key) ?? 0) + 1)
+  }
+  return Object.fromEntries([...counts].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function sum<Item>(items: readonly Item[], of: (item: Item) => number): number {
+  return items.reduce((total, item) => total + of(item), 0)
+}
