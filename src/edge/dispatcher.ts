@@ -109,12 +109,13 @@ export class Dispatcher implements RelayOwner {
     return new Promise((resolve) => this.#onIdle.push(resolve))
   }
 
-  /** Ends whatever is under way: time is up. */
+  /** Ends whatever is under way: time is up. Waiters first, or they would take the places of the streams that end. */
   endAll(): void {
-    for (const [requestId, story] of this.#stories) {
-      if (story.relay !== undefined) story.relay.drain()
-      else this.#withdraw(requestId, story, 'draining', 'this Sluice is shutting down')
+    const stories = [...this.#stories]
+    for (const [requestId, story] of stories) {
+      if (story.relay === undefined) this.#withdraw(requestId, 'draining', 'this Sluice is shutting down')
     }
+    for (const [, story] of stories) story.relay?.drain()
   }
 
   /** Stops the timers. Nothing may be under way any more. */
@@ -247,15 +248,9 @@ export class Dispatcher implements RelayOwner {
   }
 
   /** Takes a waiter out from our side and says why. */
-  #withdraw(
-    requestId: RequestId,
-    story: Story,
-    code: 'draining' | 'upstream_timeout',
-    message: string,
-  ): void {
-    story.answer.refuse(code, message, { closing: code === 'draining' })
+  #withdraw(requestId: RequestId, code: 'draining' | 'upstream_timeout', message: string): void {
+    this.#refuse(requestId, code, message)
     this.tell({ kind: 'cancel', requestId })
-    this.#close(requestId)
   }
 
   /** Forgets a story and gives its bytes back; the gate has been or will be told by the caller. */
@@ -298,7 +293,7 @@ export class Dispatcher implements RelayOwner {
         else story.relay.sweep(nowMs)
       } else if (expired) {
         const message = 'the request took longer than limits.request'
-        this.#withdraw(requestId, story, 'upstream_timeout', message)
+        this.#withdraw(requestId, 'upstream_timeout', message)
       } else if (offer.streamed) {
         const spokeAtMs = Math.max(story.answer.wroteAtMs, offer.receivedAtMs)
         if (nowMs - spokeAtMs >= settings.timeouts.heartbeatAfterMs) story.answer.heartbeat(nowMs)
