@@ -70,13 +70,18 @@ export function readFailure(value: unknown): Failure | undefined {
 
 const FULL = /overloaded|service.?unavailable|rate.?limit|queue is full|currently busy|backlog limit/i
 const CLIENTS_FAULT = /bad.?request|invalid.?request|not.?found|validation/i
-const GOING_DOWN = /after shutdown|shutting down|server is (stopping|draining)/i
+const GOING_DOWN = /after shutdown|shutting down|server is (stopping|draining)|aborted the generation/i
+
+/** Whether an engine's own words say that it is going down and finishes only what it has. */
+export function saysDraining(message: string): boolean {
+  return GOING_DOWN.test(message)
+}
 
 /** Whose fault a failure is. `status` is that of the response; inside a 200 stream the failure's own counts. */
 export function classOfFailure(status: number, found: Failure | undefined): ResponseClass {
   const told = status >= 400 ? status : found?.status
   const words = found === undefined ? '' : `${found.type} ${found.message}`
-  if (GOING_DOWN.test(words)) return 'draining'
+  if (saysDraining(words)) return 'draining'
   if (told === 429 || told === 503 || told === 529) return 'full'
   // TGI says 422 inside a stream even when it is merely full, so its words count for more than its status.
   if (status < 400 && FULL.test(words)) return 'full'

@@ -110,6 +110,12 @@ export class Connection implements ExchangeHost {
   get inFlight(): number {
     return this.#exchanges.size
   }
+  /** Exchanges that wait for the engine, and not for us. */
+  get awaiting(): number {
+    let count = 0
+    for (const exchange of this.#exchanges) if (!exchange.paused) count += 1
+    return count
+  }
   /** When bytes last came on any exchange, within a sweep's period. */
   get lastBytesAtMs(): Ms {
     return this.#lastBytesAtMs
@@ -121,6 +127,11 @@ export class Connection implements ExchangeHost {
 
   nowMs(): Ms {
     return this.#clock.nowMs()
+  }
+
+  /** A timer on the same clock. */
+  after(delayMs: Ms, run: () => void): Stop {
+    return this.#clock.after(delayMs, run)
   }
 
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream {
@@ -171,10 +182,10 @@ export class Connection implements ExchangeHost {
 
   release(exchange: Exchange, line: Line | undefined, reusable: boolean): void {
     this.#exchanges.delete(exchange)
+    if (reusable) this.#lastBytesAtMs = this.#clock.nowMs()
     if (this.#exchanges.size === 0) {
       this.#stopSweep?.()
       this.#stopSweep = undefined
-      if (reusable) this.#lastBytesAtMs = this.#clock.nowMs()
     }
     if (!(line instanceof SocketLine)) return
     line.served += 1

@@ -108,6 +108,11 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
     this.#fail({ phase: this.#phase, cause: 'reset', sent: this.#sentAtMs !== undefined, message })
   }
 
+  /** Our own side has asked it to wait. */
+  get paused(): boolean {
+    return this.#paused
+  }
+
   /** How long no byte has come, as of the last sweep, in ms. */
   quietForMs(nowMs: Ms): Ms {
     return this.#alive ? 0 : nowMs - this.#quietSinceMs

@@ -1,0 +1,76 @@
+/** Stops traffic to a replica that keeps failing, and lets it back after a probe of our own has passed. */
+import CircuitBreaker from 'opossum'
+import type { Ms, Ratio } from '../core/units.ts'
+
+export type BreakerState = 'closed' | 'open' | 'half-open'
+
+export interface BreakerOptions {
+  /** Share of faults in the window above which it opens. */
+  readonly faultRatio: Ratio
+  /** Fewer exchanges than this in the window say nothing. */
+  readonly minExchanges: number
+  readonly windowMs: Ms
+  /** How long it stays open before it is probed. */
+  readonly resetMs: Ms
+}
+
+export const BREAKER_DEFAULTS: BreakerOptions = {
+  faultRatio: 0.5,
+  minExchanges: 5,
+  windowMs: 10_000,
+  resetMs: 5_000,
+}
+
+export interface Breaker {
+  readonly state: BreakerState
+  /** A fault of the replica. Told faults only: the caller leaves out full engines and clients that left. */
+  fault(message: string): void
+  /** An exchange that showed the replica at work. */
+  success(): void
+  close(): void
+}
+
+/**
+ * `probe` must settle in bounded time and reject when the replica failed it: a probe without an end would leave the
+ * library half-open for ever. Client traffic never runs through the library's half-open state, since its outcome there
+ * would be decided by whoever comes first; reports that come in while it is not closed are dropped.
+ */
+export function createBreaker(
+  options: BreakerOptions,
+  probe: () => Promise<void>,
+  onChange: (state: BreakerState) => void,
+): Breaker {
+  const circuit = new CircuitBreaker<[() => Promise<void>], void>((run) => run(), {
+    // A timeout of its own would cut off slow but healthy work; the probe has its deadline.
+    timeout: false,
+    errorThresholdPercentage: options.faultRatio * 100,
+    volumeThreshold: options.minExchanges,
+    rollingCountTimeout: options.windowMs,
+    resetTimeout: options.resetMs,
+    rollingPercentilesEnabled: false,
+    enableSnapshots: false,
+  })
+  const report = (outcome: () => Promise<void>): void => {
+    // Fired while open it would only count as a rejection and thin out the fault ratio.
+    if (circuit.opened || circuit.halfOpen || circuit.isShutdown) return
+    circuit.fire(outcome).catch(() => undefined)
+  }
+  circuit.on('open', () => onChange('open'))
+  circuit.on('close', () => onChange('closed'))
+  circuit.on('halfOpen', () => {
+    onChange('half-open')
+    // Its failure opens the circuit again with a new timer, its success closes it.
+    circuit.fire(probe).catch(() => undefined)
+  })
+  return {
+    get state() {
+      return circuit.halfOpen ? 'half-open' : circuit.opened ? 'open' : 'closed'
+    },
+    fault: (message) => report(() => Promise.reject(new Error(message))),
+    success: () => report(() => Promise.resolve()),
+    close: () => {
+      circuit.removeAllListeners()
+      circuit.shutdown()
+    },
+  }
+}

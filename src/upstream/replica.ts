@@ -1,0 +1,286 @@
+/** One replica: its sockets, breaker, scrape and probe, and the state that follows from them. */
+import type { EngineLimits, ReplicaReport } from '../core/replica.ts'
+import type { PoolId, ReplicaId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import type { EngineAdapter } from '../engines/adapter.ts'
+import { saysDraining } from '../engines/failures.ts'
+import { BREAKER_DEFAULTS, type Breaker, type BreakerOptions, createBreaker } from './breaker.ts'
+import type { Clock } from './clock.ts'
+import { Connection } from './connection.ts'
+import type { OpenRequest, Replica, UpstreamFault, UpstreamHandler, UpstreamStream } from './ports.ts'
+import { PROBE_DEADLINE_MS, probe } from './probe.ts'
+import {
+  deriveState,
+  isSilent,
+  type ReplicaSigns,
+  STATE_DEFAULTS,
+  type StateSettings,
+} from './replica-state.ts'
+import { type Scraper, type ScrapeView, startScraper } from './scraper.ts'
+
+const NEVER = Number.NEGATIVE_INFINITY
+/** A suspect or draining replica is asked for a token this often. */
+const PROBE_PERIOD_MS: Ms = 5_000
+/** Streams of an engine whose port is refused are given up after this much silence. */
+const STOPPED_SILENCE_MS: Ms = 2_000
+
+/** What may be tuned, in tests above all. */
+export interface ReplicaTuning {
+  readonly breaker?: BreakerOptions
+  readonly state?: StateSettings
+  readonly scrapePeriodMs?: Ms
+  readonly probePeriodMs?: Ms
+  readonly probeDeadlineMs?: Ms
+}
+
+export interface ReplicaOptions {
+  readonly id: ReplicaId
+  readonly url: string
+  readonly key?: string
+  readonly adapter: EngineAdapter
+  readonly connectTimeoutMs: Ms
+  readonly clock: Clock
+  /** It joins a fleet that is running already, so it begins with a ramp. */
+  readonly late: boolean
+  readonly staggerMs: Ms
+  readonly tuning: ReplicaTuning
+  onChange(replica: UpstreamReplica): void
+}
+
+/** What the configuration says of it; may change while it runs. */
+export interface Membership {
+  readonly pools: readonly PoolId[]
+  readonly groupId: string
+  readonly limits: EngineLimits
+  readonly servedName: string
+}
+
+export class UpstreamReplica implements Replica {
+  readonly id: ReplicaId
+  readonly name: string
+  readonly adapter: EngineAdapter
+  readonly url: string
+  readonly #clock: Clock
+  readonly #tuning: ReplicaTuning
+  readonly #traffic: Connection
+  /** Scrapes and probes have sockets of their own, so that their bytes are no sign of generated tokens. */
+  readonly #control: Connection
+  readonly #breaker: Breaker
+  readonly #scraper: Scraper
+  readonly #onChange: (replica: UpstreamReplica) => void
+  #membership: Membership
+  #removed = false
+  #closed = false
+  #toldDrainingAtMs: Ms = NEVER
+  #busySinceMs: Ms = NEVER
+  #lastProbePassedAtMs: Ms = NEVER
+  #lastRefusedAtMs: Ms = NEVER
+  #silentSinceMs: Ms = NEVER
+  #returnedAtMs: Ms = NEVER
+  #successesSinceReturn = 0
+  #probing = false
+  #probedAtMs: Ms
+  #report: ReplicaReport
+  #reason = ''
+
+  constructor(options: ReplicaOptions, membership: Membership) {
+    const { id, url, adapter, clock, tuning, connectTimeoutMs } = options
+    this.id = id
+    this.name = id
+    this.adapter = adapter
+    this.url = url
+    this.#clock = clock
+    this.#tuning = tuning
+    this.#onChange = options.onChange
+    this.#membership = membership
+    const connection = { url, connectTimeoutMs, ...(options.key === undefined ? {} : { key: options.key }) }
+    this.#traffic = new Connection(connection, clock)
+    this.#control = new Connection(connection, clock)
+    this.#probedAtMs = clock.nowMs()
+    if (options.late) this.#returnedAtMs = clock.nowMs()
+    this.#breaker = createBreaker(
+      tuning.breaker ?? BREAKER_DEFAULTS,
+      () => this.#probeForBreaker(),
+      (state) => this.#breakerChanged(state === 'closed'),
+    )
+    this.#scraper = startScraper({
+      connection: this.#control,
+      adapter,
+      servedName: membership.servedName,
+      clock,
+      staggerMs: options.staggerMs,
+      ...(tuning.scrapePeriodMs === undefined ? {} : { periodMs: tuning.scrapePeriodMs }),
+      onView: (view) => this.#seen(view),
+    })
+    this.#report = this.#newReport()
+  }
+
+  get report(): ReplicaReport {
+    return this.#report
+  }
+  /** Why it is not live, for people; empty when it is. */
+  get reason(): string {
+    return this.#reason
+  }
+  get scrape(): ScrapeView {
+    return this.#scraper.view
+  }
+  get inFlight(): number {
+    return this.#traffic.inFlight
+  }
+  get openSockets(): number {
+    return this.#traffic.openSockets + this.#control.openSockets
+  }
+
+  open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream {
+    if (this.#traffic.awaiting === 0) this.#busySinceMs = this.#clock.nowMs()
+    return this.#traffic.open(request, handler)
+  }
+
+  reportFault(
+    fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string },
+  ): void {
+    if (fault.cause === 'aborted' || this.#closed) return
+    if (fault.cause === 'status' && saysDraining(fault.message)) {
+      this.#toldDrainingAtMs = this.#clock.nowMs()
+    } else {
+      if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
+      this.#breaker.fault(fault.message)
+    }
+    this.refresh()
+  }
+
+  reportSuccess(): void {
+    if (this.#closed) return
+    this.#breaker.success()
+    this.#successesSinceReturn += 1
+    if (this.#report.state === 'ramping') this.refresh()
+  }
+
+  /** Takes what the configuration says now; undefined once it says nothing of this replica any more. */
+  assign(membership: Membership | undefined): void {
+    this.#removed = membership === undefined
+    if (membership !== undefined) this.#membership = membership
+    this.refresh()
+  }
+
+  /** Looks at all signs again and tells of a change. To be called a few times a second. */
+  refresh(): void {
+    if (this.#closed) return
+    this.#watchSilence()
+    const next = this.#newReport()
+    const changed = !sameReport(next, this.#report)
+    this.#report = next
+    if (next.state === 'suspect' || (next.state === 'draining' && !this.#removed)) this.#probeAgain()
+    if (changed) this.#onChange(this)
+  }
+
+  /** Aborts what is under way and closes every socket and timer. */
+  async close(): Promise<void> {
+    this.#closed = true
+    this.#scraper.close()
+    this.#breaker.close()
+    await Promise.all([this.#traffic.close(), this.#control.close()])
+  }
+
+  #signs(): ReplicaSigns {
+    return {
+      removed: this.#removed,
+      breaker: this.#breaker.state,
+      scrape: this.#scraper.view,
+      toldDrainingAtMs: this.#toldDrainingAtMs,
+      inFlight: this.#traffic.awaiting,
+      busySinceMs: this.#busySinceMs,
+      lastBytesAtMs: this.#traffic.lastBytesAtMs,
+      lastProbePassedAtMs: this.#lastProbePassedAtMs,
+      lastRefusedAtMs: this.#lastRefusedAtMs,
+      silentSinceMs: this.#silentSinceMs,
+      returnedAtMs: this.#returnedAtMs,
+      successesSinceReturn: this.#successesSinceReturn,
+    }
+  }
+
+  #newReport(): ReplicaReport {
+    const { state, reason } = deriveState(
+      this.#signs(),
+      this.#tuning.state ?? STATE_DEFAULTS,
+      this.#clock.nowMs(),
+    )
+    this.#reason = reason
+    const { sample, sampleAtMs, maxModelLenTokens, generation } = this.#scraper.view
+    const { pools, groupId, limits } = this.#membership
+    const scraped = { ...sample?.limits, ...(maxModelLenTokens === undefined ? {} : { maxModelLenTokens }) }
+    return {
+      replicaId: this.id,
+      pools,
+      groupId,
+      state,
+      // What the operator wrote down wins over what the page says.
+      limits: { ...scraped, ...limits },
+      generation,
+      ...(sample === undefined || sampleAtMs === undefined
+        ? {}
+        : { gauges: { ...sample.gauges, seenAtMs: sampleAtMs } }),
+    }
+  }
+
+  #seen(view: ScrapeView): void {
+    if (view.generation !== this.#report.generation) this.#returned()
+    if (view.outcome === 'refused' && view.streak > 1) {
+      this.#traffic.breakOffSilent(STOPPED_SILENCE_MS, 'the engine has stopped: its port is refused')
+    }
+    this.refresh()
+  }
+
+  #breakerChanged(closed: boolean): void {
+    if (closed) this.#returned()
+    this.refresh()
+  }
+
+  #returned(): void {
+    this.#returnedAtMs = this.#clock.nowMs()
+    this.#successesSinceReturn = 0
+  }
+
+  #watchSilence(): void {
+    const nowMs = this.#clock.nowMs()
+    const silent = isSilent(this.#signs(), this.#tuning.state ?? STATE_DEFAULTS, nowMs)
+    if (!silent) this.#silentSinceMs = NEVER
+    else if (this.#silentSinceMs === NEVER) this.#silentSinceMs = nowMs
+  }
+
+  #probeAgain(): void {
+    const nowMs = this.#clock.nowMs()
+    if (this.#probing || nowMs - this.#probedAtMs < (this.#tuning.probePeriodMs ?? PROBE_PERIOD_MS)) return
+    void this.#probe().then(() => this.refresh())
+  }
+
+  async #probeForBreaker(): Promise<void> {
+    const result = await this.#probe()
+    if (!result.passed) throw new Error(result.message)
+  }
+
+  async #probe(): ReturnType<typeof probe> {
+    this.#probing = true
+    const deadlineMs = this.#tuning.probeDeadlineMs ?? PROBE_DEADLINE_MS
+    const result = await probe(this.#control, this.adapter, this.#membership.servedName, deadlineMs)
+    const nowMs = this.#clock.nowMs()
+    this.#probing = false
+    this.#probedAtMs = nowMs
+    if (result.passed) this.#lastProbePassedAtMs = nowMs
+    return result
+  }
+}
+
+function sameReport(a: ReplicaReport, b: ReplicaReport): boolean {
+  return (
+    a.state === b.state &&
+    a.generation === b.generation &&
+    a.gauges?.seenAtMs === b.gauges?.seenAtMs &&
+    a.groupId === b.groupId &&
+    a.pools.join() === b.pools.join() &&
+    LIMITS.every((limit) => a.limits[limit] === b.limits[limit])
+  )
+}
+
+const LIMITS = ['maxNumSeqs', 'maxNumBatchedTokens', 'kvCapacityTokens', 'maxModelLenTokens'] as const
