@@ -1,6 +1,8 @@
 /** Holds the pages to the code: links resolve, named files exist, and each invariant has the test that it names. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
+import { ERROR_TABLE } from '../src/errors.ts'
+import { METRIC_ROWS } from '../src/telemetry/metric-table.ts'
 
 const ROOT = new URL('../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
@@ -28,6 +30,21 @@ describe('the pages', () => {
     const named = [...read(page).matchAll(/`((?:src|test|docs|config|bench|dashboards)\/[\w./-]+)`/g)]
     const missing = named.map(([, path]) => path ?? '').filter((path) => !exists(path))
     expect(missing).toEqual([])
+  })
+
+  it.each(pages)('%s names only metrics that there are', (page) => {
+    const known = new Set(METRIC_ROWS.map(([, row]) => row.name))
+    const named = [...read(page).matchAll(/\bsluice_[a-z][a-z_]+/g)].map(([name]) => name)
+    const unknown = named.filter(
+      (name) => !known.has(name) && !known.has(name.replace(/_(bucket|sum|count)$/, '')),
+    )
+    expect(unknown).toEqual([])
+  })
+
+  it('tell the story of each refusal that the gate can make', () => {
+    const story = read('docs/lifecycle.md')
+    const loads = Object.entries(ERROR_TABLE).filter(([, row]) => row.status === 429 || row.status >= 502)
+    expect(loads.filter(([code]) => !story.includes(`\`${code}\``)).map(([code]) => code)).toEqual([])
   })
 
   it('keep decision records short and listed', () => {
