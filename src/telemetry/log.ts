@@ -1,0 +1,72 @@
+/** The log: one JSON object a line on stdout, written behind the requests and flushed at the end. */
+import pino, { type DestinationStream, type Logger } from 'pino'
+import { RateLimit } from './rate-limit.ts'
+
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+export type LogFields = Readonly<Record<string, unknown>>
+
+export interface Log {
+  /** `event` names what happened, in snake_case; `fields` are plain values. */
+  line(level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
+  /** Like `line`, but lines of one `key` that come too often are counted instead of written. */
+  often(key: string, level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
+  /** Writes out what is buffered. Call it last. */
+  flush(): void
+}
+
+export interface LogOptions {
+  readonly level?: LogLevel
+  /** Where lines go; stdout unless a test or a file takes them. */
+  readonly destination?: DestinationStream
+  readonly nowMs: () => number
+  /** Told how many lines were left out, as that happens. */
+  readonly onSuppressed?: (lines: number) => void
+}
+
+/** Longest text of a client or an engine in a line, in characters. */
+export const MAX_TEXT_CHARS = 256
+
+/** Lines that wait for a slow stdout, in bytes; beyond that they are dropped rather than filling memory. */
+const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
+
+export function createLog(options: LogOptions): Log {
+  const own =
+    options.destination === undefined
+      ? pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES })
+      : undefined
+  const logger: Logger = pino(
+    {
+      level: options.level ?? 'info',
+      base: null,
+      messageKey: 'event',
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    own ?? options.destination ?? pino.destination(1),
+  )
+  const limit = new RateLimit()
+  const line: Log['line'] = (level, event, fields = {}) => logger[level](fields, event)
+  return {
+    line,
+    often(key, level, event, fields = {}) {
+      const { pass, leftOut } = limit.take(key, options.nowMs())
+      if (!pass) options.onSuppressed?.(1)
+      else line(level, event, leftOut === 0 ? fields : { ...fields, suppressed_before: leftOut })
+    },
+    flush() {
+      own?.flushSync()
+    },
+  }
+}
+
+/** Cuts a text that came from outside to `MAX_TEXT_CHARS`. */
+export function bounded(text: string): string {
+  return text.length <= MAX_TEXT_CHARS ? text : `${text.slice(0, MAX_TEXT_CHARS)}…`
+}
+
+/** What a log line says of an error. */
+export function errorFields(error: unknown): LogFields {
+  if (!(error instanceof Error)) return { error: bounded(String(error)) }
+  const cause = error.cause === undefined ? {} : { cause: bounded(String(error.cause)) }
+  return { error: bounded(error.message), stack: error.stack?.slice(0, 4000), ...cause }
+}

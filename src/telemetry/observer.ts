@@ -1,0 +1,170 @@
+/** Keeps the accounts: takes what the edge and the rim tell, and feeds metrics, attainment, /decisions and the log. */
+import { LRUCache } from 'lru-cache'
+import type { BounceCause } from '../core/events.ts'
+import type { DecisionRecord, Settlement } from '../core/records.ts'
+import type { ReplicaState } from '../core/replica.ts'
+import type { ReplicaId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
+import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
+import { DecisionRing } from './decision-ring.ts'
+import type { BuildFacts } from './global-metrics.ts'
+import { bounded, errorFields, type Log, type LogFields } from './log.ts'
+import { Metrics } from './metrics.ts'
+import { REQUEST_EVENT, requestFields } from './request-line.ts'
+import type { SamplePorts } from './samples.ts'
+
+export interface ObserverOptions {
+  readonly catalog: SloCatalog
+  readonly ports: SamplePorts
+  readonly build: BuildFacts
+  readonly log: Log
+  /** Monotonic, in ms, the same origin as the records have. */
+  readonly nowMs: () => Ms
+  /** Wall clock in Unix ms. */
+  readonly unixMs: () => Ms
+  /** A replica's name for people, from its id. */
+  readonly replicaName?: (replicaId: ReplicaId) => string
+  /** The quantile of TTFT predictions as a label value. */
+  readonly predictionQuantile?: string
+  readonly ring?: { readonly entries: number; readonly bytes: number }
+}
+
+/** The configuration that has come into force. */
+export interface LoadedConfig {
+  readonly catalog: SloCatalog
+  readonly digest: string
+  readonly mode: string
+}
+
+const DEFAULT_RING = { entries: 2000, bytes: 8 * 1024 * 1024 }
+/** Requests between decision and settlement whose numbers are kept for their log line. */
+const MAX_OPEN_REQUESTS = 20_000
+
+/** A ready observer; see `Observer`. */
+export function createObserver(options: ObserverOptions): Observer {
+  return new Observer(options)
+}
+
+/** Fits the edge's observer port as it stands; no method throws for what traffic brings. */
+export class Observer {
+  readonly attainment: Attainment
+  readonly metrics: Metrics
+  readonly decisions: DecisionRing
+  readonly log: Log
+  readonly #health: SloHealth
+  readonly #open = new LRUCache<string, DecisionRecord>({ max: MAX_OPEN_REQUESTS })
+  readonly #nowMs: () => Ms
+  readonly #unixMs: () => Ms
+  readonly #nameOf: (replicaId: ReplicaId) => string
+  #states = new Map<string, HealthState>()
+
+  constructor(options: ObserverOptions) {
+    const { catalog, ports, build, predictionQuantile = 'gate', nowMs, ring = DEFAULT_RING } = options
+    this.attainment = new Attainment(catalog)
+    this.metrics = new Metrics({ attainment: this.attainment, ports, build, predictionQuantile, nowMs })
+    this.decisions = new DecisionRing(ring.entries, ring.bytes)
+    this.log = options.log
+    this.#health = new SloHealth(this.attainment)
+    this.#nowMs = nowMs
+    this.#unixMs = options.unixMs
+    this.#nameOf = options.replicaName ?? ((replicaId) => replicaId)
+  }
+
+  onDecision(record: DecisionRecord): void {
+    this.metrics.decided(record)
+    this.decisions.decided(record)
+    this.#open.set(record.offer.requestId, record)
+  }
+
+  onSettled(settlement: Settlement): void {
+    const decision = this.#open.get(settlement.requestId)
+    this.#open.delete(settlement.requestId)
+    this.attainment.count(settlement, this.#nowMs())
+    this.metrics.settled(settlement)
+    this.decisions.settled(settlement)
+    this.log.line('info', REQUEST_EVENT, requestFields(settlement, decision, this.#nameOf))
+  }
+
+  onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {
+    this.metrics.global.bounced(cause)
+    const fields = { replica: this.#nameOf(replicaId), cause, message: bounded(message) }
+    this.log.often(`bounce ${cause} ${replicaId}`, 'warn', 'attempt_bounced', fields)
+  }
+
+  onRejected(code: string, tenant: string | undefined): void {
+    this.metrics.global.rejected(code)
+    const fields = tenant === undefined ? { code } : { code, tenant: bounded(tenant) }
+    this.log.often(`reject ${code} ${tenant ?? ''}`, 'info', 'request_rejected', fields)
+  }
+
+  onClamped(tenant: string, asked: string): void {
+    this.metrics.global.clamped(this.attainment.catalog.classes.includes(asked) ? asked : OTHER)
+    const fields = { tenant: bounded(tenant), asked: bounded(asked) }
+    this.log.often(`clamp ${tenant}`, 'info', 'class_clamped', fields)
+  }
+
+  onDecided(durationMs: Ms): void {
+    this.metrics.global.decisionTook(durationMs)
+  }
+
+  onFault(error: unknown): void {
+    this.metrics.global.faulted()
+    const fields = errorFields(error)
+    this.log.often(`fault ${String(fields.error).slice(0, 80)}`, 'error', 'fault', fields)
+  }
+
+  /** A replica's state as the gate sees it has changed. */
+  onReplicaState(replica: string, from: ReplicaState | undefined, to: ReplicaState, why = ''): void {
+    const level = to === 'down' || to === 'suspect' ? 'warn' : 'info'
+    const fields = { replica: bounded(replica), from, to, ...(why === '' ? {} : { why: bounded(why) }) }
+    this.log.often(`state ${replica} ${to}`, level, 'replica_state', fields)
+  }
+
+  /** A configuration is in force, at start or after a reload. `fields`: what changed, for the this.log. */
+  onLoaded(loaded: LoadedConfig, fields: LogFields = {}): void {
+    this.attainment.configure(loaded.catalog)
+    this.metrics.configure(loaded.catalog)
+    this.metrics.global.loaded(loaded, this.#unixMs())
+    this.log.line('info', 'config_loaded', { digest: loaded.digest, mode: loaded.mode, ...fields })
+  }
+
+  /** A reload failed and the old configuration goes on. */
+  onReloadFailed(problems: string): void {
+    this.metrics.global.reloadFailed()
+    this.log.line('error', 'reload_failed', { problems: problems.slice(0, 4000) })
+  }
+
+  /** Stages of shutting down, and whatever else happens once. */
+  onEvent(event: string, fields: LogFields = {}): void {
+    this.log.line('info', event, fields)
+  }
+
+  /** The state of every series with an objective; a change since the last call is a log line. */
+  health(): readonly SeriesHealth[] {
+    const now = this.#health.evaluate(this.#nowMs())
+    const before = this.#states
+    this.#states = new Map()
+    for (const { model, class: className, product, state, raisedBy } of now) {
+      const id = `${model}\n${className}\n${product}`
+      const from = before.get(id) ?? 'unknown'
+      this.#states.set(id, state)
+      if (from === state) continue
+      const level = state === 'critical' ? 'error' : state === 'burning' ? 'warn' : 'info'
+      this.log.line(level, 'slo_state', {
+        model,
+        class: className,
+        product,
+        from,
+        to: state,
+        raised_by: raisedBy,
+      })
+    }
+    return now
+  }
+
+  /** Writes out what the log still holds. */
+  close(): void {
+    this.log.flush()
+  }
+}

@@ -1,0 +1,122 @@
+/** The one log line of a request: how it was decided and how it ended, in numbers, without a word of its prompt. */
+import type { CandidateView, DecisionRecord, Settlement, Verdict } from '../core/records.ts'
+import { bounded, type LogFields } from './log.ts'
+
+/** Raised when a field changes its meaning; `explain` and `replay` check it. */
+export const REQUEST_LINE_VERSION = 1
+export const REQUEST_EVENT = 'request'
+
+/** Replicas of a decision that a line and /decisions show: the chosen one and the most promising others. */
+export const MAX_CANDIDATES = 8
+/** First blocks of the prompt whose hashes a line carries, so that a replay knows what could be shared. */
+export const MAX_PREFIX_BLOCKS = 16
+
+/** What was decided, in the words of the `x-sluice-decision` header. */
+export type DecisionWord = 'admitted' | 'queued' | 'rerouted' | 'shed' | 'left'
+
+/** Waiting for less than this is not called queued, in ms. */
+const QUEUED_MS = 1
+
+export function decisionWord(settlement: Settlement): DecisionWord {
+  if (settlement.outcome === 'shed') return 'shed'
+  if (settlement.outcome === 'cancelled') return 'left'
+  if (settlement.attempts > 1) return 'rerouted'
+  return settlement.queueMs >= QUEUED_MS ? 'queued' : 'admitted'
+}
+
+/** Fields of the line. `decision` is the last one made for the request, if any was. `nameOf` hides URLs. */
+export function requestFields(
+  settlement: Settlement,
+  decision: DecisionRecord | undefined,
+  nameOf: (replicaId: string) => string,
+): LogFields {
+  const { offer, verdict } = settlement
+  return {
+    v: REQUEST_LINE_VERSION,
+    request_id: bounded(settlement.requestId),
+    tenant: bounded(offer.tenant),
+    product: bounded(offer.product),
+    model: offer.pool,
+    class: offer.slo.name,
+    route: offer.route,
+    kind: offer.kind,
+    stream: offer.streamed,
+    retry_count: offer.retryCount,
+    decision: decisionWord(settlement),
+    reason: settlement.shedReason,
+    outcome: settlement.outcome,
+    slo: verdict.kind,
+    slo_cause: verdict.cause,
+    ttft_good: verdict.ttftGood,
+    tpot_good: verdict.tpotGood,
+    e2e_good: verdict.e2eGood,
+    replica: settlement.replicaId === undefined ? undefined : nameOf(settlement.replicaId),
+    attempts: settlement.attempts,
+    received_at_ms: rounded(offer.receivedAtMs),
+    queue_ms: rounded(settlement.queueMs),
+    ttft_ms: rounded(settlement.ttftMs),
+    predicted_ttft_ms: rounded(settlement.predictedTtftMs),
+    tpot_ms: rounded(settlement.tpotMs),
+    e2e_ms: rounded(settlement.e2eMs),
+    prompt_tokens: rounded(settlement.promptTokens),
+    prompt_tokens_estimated: rounded(offer.promptTokens),
+    output_tokens: settlement.outputTokens,
+    counted_by: settlement.countedBy,
+    max_output_tokens: offer.maxOutputTokens,
+    sequences: offer.sequences,
+    body_bytes: offer.bodyBytes,
+    steer_ttft_ms: offer.steerTtftMs,
+    steer_tpot_ms: offer.steerTpotMs,
+    prefix_block_tokens: offer.prefixHashes.length === 0 ? undefined : offer.prefixBlockTokens,
+    prefix_blocks: offer.prefixHashes.length,
+    prefix_hashes: offer.prefixHashes.slice(0, MAX_PREFIX_BLOCKS),
+    ...(decision === undefined ? {} : decisionFields(decision, nameOf)),
+  }
+}
+
+function decisionFields(decision: DecisionRecord, nameOf: (replicaId: string) => string): LogFields {
+  const { verdict, wouldHave } = decision
+  return {
+    decided_at_ms: rounded(decision.atMs),
+    waited_ms: rounded(decision.waitedMs),
+    trusted: decision.trusted,
+    retry_after_ms: verdict.kind === 'shed' ? rounded(verdict.retryAfterMs) : undefined,
+    would_have: wouldHave === undefined ? undefined : wouldHave.kind,
+    would_have_reason: wouldHave?.kind === 'shed' ? wouldHave.reason : undefined,
+    config_digest: decision.configDigest,
+    candidates_seen: decision.candidates.length,
+    candidates: shownCandidates(decision.candidates, verdict).map((view) => candidateFields(view, nameOf)),
+  }
+}
+
+/** The chosen replica first, then the others by predicted TTFT, at most `MAX_CANDIDATES`. */
+export function shownCandidates(
+  candidates: readonly CandidateView[],
+  verdict: Verdict,
+): readonly CandidateView[] {
+  const chosen = verdict.kind === 'admit' ? verdict.replicaId : undefined
+  const rank = (view: CandidateView): number =>
+    view.replicaId === chosen ? Number.NEGATIVE_INFINITY : (view.predictedTtftMs ?? Number.MAX_VALUE)
+  return candidates.length <= 1
+    ? candidates
+    : [...candidates].sort((a, b) => rank(a) - rank(b)).slice(0, MAX_CANDIDATES)
+}
+
+function candidateFields(view: CandidateView, nameOf: (replicaId: string) => string): LogFields {
+  return {
+    replica: nameOf(view.replicaId),
+    gate: view.gate,
+    predicted_ttft_ms: rounded(view.predictedTtftMs),
+    uncached_tokens: rounded(view.uncachedTokens),
+    backlog_tokens: rounded(view.backlogTokens),
+    running_sequences: view.runningSequences,
+    kv_peak_ratio: rounded(view.kvPeakRatio),
+    bearable_stall_ms: rounded(view.bearableStallMs),
+    decode_step_ms: rounded(view.decodeStepMs),
+  }
+}
+
+/** Three decimals are finer than any clock here; absent and infinite values stay out of the line. */
+function rounded(value: number | undefined): number | undefined {
+  return value === undefined || !Number.isFinite(value) ? undefined : Math.round(value * 1000) / 1000
+}
