@@ -21,7 +21,8 @@ export interface LoadFlags {
 /** For commander: a duration such as `90s`. */
 export function durationArgument(text: string): Ms {
   const parsed = parseDuration(text)
-  if (!parsed.ok) throw new InvalidArgumentError(parsed.message)
+  if (!parsed.ok)
+    throw new InvalidArgumentError([parsed.message, parsed.suggestion].filter(Boolean).join('; '))
   if (parsed.value <= 0) throw new InvalidArgumentError('It must be above 0.')
   return parsed.value
 }
@@ -97,11 +98,11 @@ export async function classesFrom(
 ): Promise<Readonly<Record<string, SloClass>>> {
   if (file === undefined) return WORKLOAD_CLASSES
   const text = file === '-' ? await terminal.readStdin() : await readConfigText(file)
-  if (typeof text !== 'string') throw new RangeError(`--class: ${text.message}`)
+  if (typeof text !== 'string') throw new RangeError(`--class ${file}: ${text.message}`)
   const loaded = loadConfig(text, { fileName: file, env: terminal.env })
   if (loaded.ok) return loaded.config.classes
   const told = loaded.problems.filter(({ severity }) => severity === 'error')
   throw new RangeError(
-    `--class: no valid configuration\n${told.map((problem) => showProblem(problem, text, false)).join('\n')}`,
+    `--class ${file}: no valid configuration\n${told.map((problem) => showProblem(problem, text, false)).join('\n')}`,
   )
 }

@@ -22,7 +22,7 @@ import {
   wholeArgument,
 } from './load-options.ts'
 import { progressLine, reportText } from './load-report.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 interface Flags extends LoadFlags {
   readonly mix?: readonly WorkloadClass[]
@@ -51,7 +51,7 @@ Several addresses are taken in turn. The same seed sends the same prompts: an en
 them from an earlier run, so take another seed for each run that is to be cold.`
 
 /** The command. */
-export function loadCommand(terminal: Terminal = processTerminal): Command {
+export function loadCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('load')
     .description(
       'send open-loop load by class to an OpenAI-compatible address; report goodput and percentiles',

@@ -1,11 +1,11 @@
 /** The client never waits for an answer before it sends the next request, and leaves nothing behind. */
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { SloClass } from '../../src/core/request.ts'
 import type { LoadResult } from '../../src/load/outcome.ts'
 import type { PlannedRequest } from '../../src/load/plan.ts'
 import { runLoad } from '../../src/load/run.ts'
+import { answer, closeServers, scripted } from './scripted-server.ts'
 
 const slo: SloClass = {
   name: 'chat',
@@ -24,50 +24,7 @@ const planOf = (count: number): PlannedRequest[] =>
     promptTokens: 20,
     maxTokens: 1,
   }))
-const ANSWER =
-  'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[],"usage":{"completion_tokens":1}}\n\ndata: [DONE]\n\n'
-const answer = (res: ServerResponse) => {
-  res.writeHead(200, { 'content-type': 'text/event-stream' }).end(ANSWER)
-}
-
-interface Script {
-  readonly url: string
-  readonly sockets: ReadonlySet<Socket>
-  readonly requests: readonly { readonly headers: IncomingMessage['headers']; readonly body: string }[]
-}
-
-const closers: (() => Promise<void>)[] = []
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close()
-})
-
-async function scripted(onRequest: (res: ServerResponse, seen: number) => void): Promise<Script> {
-  const requests: Script['requests'][number][] = []
-  const sockets = new Set<Socket>()
-  const server = createServer((req, res) => {
-    let body = ''
-    req.on('data', (bytes: Buffer) => {
-      body += bytes.toString()
-    })
-    req.on('end', () => {
-      requests.push({ headers: req.headers, body })
-      onRequest(res, requests.length)
-    })
-  })
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  closers.push(
-    () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  )
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets, requests }
-}
+afterEach(closeServers)
 
 async function run(
   urls: readonly string[],
@@ -148,7 +105,7 @@ describe('runLoad', () => {
 
   it('reports an address that refuses the connection as an error, once a request', async () => {
     const server = await scripted(answer)
-    await closers.pop()?.()
+    await closeServers()
     const results = await run([server.url], 2)
     expect(results.map(({ error }) => error)).toEqual(['ECONNREFUSED', 'ECONNREFUSED'])
   })
