@@ -31,6 +31,7 @@ export interface ReplicaTuning {
   readonly scrapePeriodMs?: Ms
   readonly probePeriodMs?: Ms
   readonly probeDeadlineMs?: Ms
+  readonly stoppedSilenceMs?: Ms
 }
 
 export interface ReplicaOptions {
@@ -227,7 +228,8 @@ export class UpstreamReplica implements Replica {
   #seen(view: ScrapeView): void {
     if (view.generation !== this.#report.generation) this.#returned()
     if (view.outcome === 'refused' && view.streak > 1) {
-      this.#traffic.breakOffSilent(STOPPED_SILENCE_MS, 'the engine has stopped: its port is refused')
+      const quietMs = this.#tuning.stoppedSilenceMs ?? STOPPED_SILENCE_MS
+      this.#traffic.breakOffSilent(quietMs, 'the engine has stopped: its port is refused')
     }
     this.refresh()
   }

@@ -45,6 +45,7 @@ export class ScriptedEngine {
   readonly #sockets = new Set<Socket>()
   readonly #waiting: ScriptedExchange[] = []
   readonly #waiters: ((exchange: ScriptedExchange) => void)[] = []
+  readonly #busy = new Set<Socket>()
   readonly #auto = new Map<string, AutoAnswer>()
   #port = 0
   #open = 0
@@ -123,6 +124,11 @@ export class ScriptedEngine {
     this.#server.close()
   }
 
+  /** FIN on every socket that carries no unfinished exchange. */
+  closeIdle(): void {
+    for (const socket of this.#sockets) if (!this.#busy.has(socket)) socket.end()
+  }
+
   /** RST on every socket. */
   resetAll(): void {
     for (const socket of this.#sockets) socket.resetAndDestroy()
@@ -145,6 +151,7 @@ export class ScriptedEngine {
     let idle: NodeJS.Timeout | undefined
     const onDone = (keepAlive: boolean): void => {
       current = undefined
+      this.#busy.delete(socket)
       if (!keepAlive) socket.end()
       else idle = setTimeout(() => socket.end(), this.#options.keepAliveMs ?? 5000)
     }
@@ -157,11 +164,15 @@ export class ScriptedEngine {
       if (parsed === undefined) return
       buffered = buffered.subarray(parsed.bytes)
       current = this.#take(parsed.request, socket, onDone)
+      if (current !== undefined) this.#busy.add(socket)
     })
     socket.once('close', () => {
       clearTimeout(idle)
       this.#sockets.delete(socket)
-      if (current !== undefined && !current.finished) this.aborts += 1
+      this.#busy.delete(socket)
+      if (current === undefined) return
+      this.#leave(current)
+      if (!current.finished) this.aborts += 1
     })
   }
 
@@ -173,14 +184,17 @@ export class ScriptedEngine {
   ): ScriptedExchange | undefined {
     this.requests.push(request)
     const answer = this.#auto.get(request.path.split('?')[0] ?? '')
-    const exchange = new ScriptedExchange(request, socket, (keepAlive) => onDone(keepAlive))
+    const exchange: ScriptedExchange = new ScriptedExchange(request, socket, (keepAlive) => {
+      this.#leave(exchange)
+      onDone(keepAlive)
+    })
     if (answer !== undefined) {
+      this.#left.add(exchange)
       answer(exchange)
       return exchange.finished ? undefined : exchange
     }
     this.#open += 1
     this.peakConcurrency = Math.max(this.peakConcurrency, this.#open)
-    socket.once('close', () => this.#leave(exchange))
     const waiter = this.#waiters.shift()
     if (waiter === undefined) this.#waiting.push(exchange)
     else waiter(exchange)

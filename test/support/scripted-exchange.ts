@@ -26,7 +26,6 @@ export class ScriptedExchange {
   readonly request: ReceivedRequest
   readonly #socket: Socket
   readonly #onDone: (keepAlive: boolean) => void
-  readonly #gone = deferred()
   #chunked = false
   #finished = false
   /** How body bytes are cut into writes from now on. */
@@ -37,7 +36,6 @@ export class ScriptedExchange {
     this.request = request
     this.#socket = socket
     this.#onDone = onDone
-    socket.once('close', () => this.#gone.resolve())
   }
 
   get path(): string {
@@ -57,7 +55,10 @@ export class ScriptedExchange {
 
   /** Waits until the other side has closed the socket under this exchange. */
   async waitClosed(label = 'the proxy to close its upstream socket', limitMs?: number): Promise<void> {
-    await within(this.#gone.promise, label, limitMs)
+    if (this.#socket.destroyed) return
+    const gone = deferred()
+    this.#socket.once('close', () => gone.resolve())
+    await within(gone.promise, label, limitMs)
   }
 
   /** Sends status and headers of a chunked answer: an event stream unless told otherwise. */
