@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
 import { errorTable, keyTables } from './doc-tables.ts'
 import { schemaText } from './schema.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 /** One generated file, or one generated region of a page that people write around it. */
 interface GeneratedPart {
@@ -20,7 +20,7 @@ const PARTS: readonly GeneratedPart[] = [
   { path: 'docs/errors.md', region: 'errors', render: errorTable },
 ]
 
-export function docsCommand(terminal: Terminal = processTerminal): Command {
+export function docsCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('docs')
     .description('write the generated pages of this repository')
     .option('--check', 'write nothing; exit 1 when a page is out of date', false)

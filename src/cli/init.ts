@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { Command } from 'commander'
 import { STARTER } from './starter.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 const EXAMPLES = `
 Examples:
@@ -10,7 +10,7 @@ Examples:
   sluice init -o - | less     only shows it
 `
 
-export function initCommand(terminal: Terminal = processTerminal): Command {
+export function initCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('init')
     .description('write a commented configuration to start from')
     .option('-o, --output <file>', 'where to; - for stdout', 'sluice.yaml')

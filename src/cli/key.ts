@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { LABEL_NAME } from '../config/fields.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 /** 256 bits: nothing to guess, and no salt needed for its hash. */
 const KEY_BYTES = 32
@@ -20,7 +20,7 @@ interface KeyOptions {
   readonly format: 'text' | 'json'
 }
 
-export function keyCommand(terminal: Terminal = processTerminal): Command {
+export function keyCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('key')
     .description('make a key for a tenant, with the hash that the file wants')
     .option('--tenant <name>', 'print a whole tenant for the file', tenantName)

@@ -1,7 +1,7 @@
 /** `sluice schema`: the JSON Schema of the configuration. */
 import { Command } from 'commander'
 import { configJsonSchema } from '../config/json-schema.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 const EXAMPLES = `
 Examples:
@@ -11,7 +11,7 @@ Editors with the YAML language server use it when this is the first line of the 
   # yaml-language-server: $schema=./sluice.schema.json
 `
 
-export function schemaCommand(terminal: Terminal = processTerminal): Command {
+export function schemaCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('schema')
     .description('print the JSON Schema of the configuration, for editors')
     .addHelpText('after', EXAMPLES)

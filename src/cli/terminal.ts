@@ -19,7 +19,7 @@ export interface Terminal {
   exitWith(code: ExitCode): void
 }
 
-export const processTerminal: Terminal = {
+export const systemTerminal: Terminal = {
   out: (chunk) => void process.stdout.write(chunk),
   err: (chunk) => void process.stderr.write(chunk),
   readStdin: () => text(process.stdin),

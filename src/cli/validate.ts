@@ -7,7 +7,7 @@ import { readConfigText } from '../config/read.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { showConfig } from './show-config.ts'
 import { showProblem } from './show-problem.ts'
-import { processTerminal, type Terminal } from './terminal.ts'
+import { systemTerminal, type Terminal } from './terminal.ts'
 
 const EXAMPLES = `
 Examples:
@@ -30,7 +30,7 @@ interface Checked {
   readonly result: LoadResult
 }
 
-export function validateCommand(terminal: Terminal = processTerminal): Command {
+export function validateCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('validate')
     .description('check configuration files and show what they say')
     .argument('<files...>', 'YAML files; - for stdin')

@@ -147,11 +147,6 @@ function sayYamlFault(code: string, message: string): { message: string; suggest
       return { message: 'a tab is used for indentation', suggestion: 'YAML wants spaces' }
     case 'MULTIPLE_DOCS':
       return { message: 'a second document starts here', suggestion: 'one file holds one; remove the ---' }
-    case 'BAD_INDENT':
-      return {
-        message: 'the indentation does not fit',
-        suggestion: 'align keys of one mapping below each other',
-      }
     case 'NON_STRING_KEY':
       return { message: 'this key is not a plain name' }
     default:

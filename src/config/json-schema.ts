@@ -26,6 +26,7 @@ export interface KeyRow {
 }
 
 let cached: JsonSchema | undefined
+let cachedRows: readonly KeyRow[] | undefined
 
 /** Draft 7, which editors know best. */
 export function configJsonSchema(): JsonSchema {
@@ -54,7 +55,12 @@ export function keysAt(path: Path): readonly string[] {
 }
 
 /** All keys, parents before children, in the order of the schema. */
-export function keyRows(schema: JsonSchema = configJsonSchema(), prefix = ''): readonly KeyRow[] {
+export function keyRows(): readonly KeyRow[] {
+  cachedRows ??= rowsOf(configJsonSchema(), '')
+  return cachedRows
+}
+
+function rowsOf(schema: JsonSchema, prefix: string): readonly KeyRow[] {
   const mapping = mappingOf(schema)
   return Object.entries(mapping?.properties ?? {}).flatMap(([name, child]) => {
     const path = prefix === '' ? name : `${prefix}.${name}`
@@ -70,9 +76,9 @@ export function keyRows(schema: JsonSchema = configJsonSchema(), prefix = ''): r
 }
 
 function childRows(schema: JsonSchema, path: string): readonly KeyRow[] {
-  if (schema.items !== undefined) return keyRows(schema.items, `${path}[]`)
-  if (schema.additionalProperties) return keyRows(schema.additionalProperties, `${path}.<name>`)
-  return keyRows(schema, path)
+  if (schema.items !== undefined) return rowsOf(schema.items, `${path}[]`)
+  if (schema.additionalProperties) return rowsOf(schema.additionalProperties, `${path}.<name>`)
+  return rowsOf(schema, path)
 }
 
 function kindOf(schema: JsonSchema): string {

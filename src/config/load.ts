@@ -90,8 +90,8 @@ const TELLING_LENGTH = 6
 function withoutFilled(problem: Problem, filled: readonly Filled[]): Problem {
   const hide = (text: string) =>
     filled.reduce((hidden, { written, value }) => {
-      const quoted = hidden.replaceAll(shown(value), shown(written))
-      return value.length < TELLING_LENGTH ? quoted : quoted.replaceAll(value, written)
+      const quoted = hidden.replaceAll(shown(value), () => shown(written))
+      return value.length < TELLING_LENGTH ? quoted : quoted.replaceAll(value, () => written)
     }, text)
   const { suggestion } = problem
   return {

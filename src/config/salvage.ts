@@ -44,13 +44,11 @@ class PrunedTree {
   }
 
   cut(issues: readonly z.core.$ZodIssue[]): void {
-    const paths = issues.flatMap((issue) => wrongPaths(issue, [])).sort(lastFirst)
-    const done = new Set<string>()
-    for (const path of paths) {
-      const target = this.#existing(path)
-      const name = JSON.stringify(target)
-      if (target.length > 0 && !done.has(name)) this.#remove(target)
-      done.add(name)
+    // All targets are found in the tree as it is, before the first cut moves anything.
+    const targets = issues.flatMap((issue) => wrongPaths(issue, [])).map((path) => this.#existing(path))
+    const distinct = new Map(targets.map((target) => [JSON.stringify(target), target]))
+    for (const target of [...distinct.values()].sort(lastFirst)) {
+      if (target.length > 0) this.#remove(target)
     }
   }
 

@@ -132,10 +132,11 @@ function wrongAmount(value: unknown, table: UnitTable): Parsed<never> {
 }
 
 function withoutUnit(value: number | string, table: UnitTable, guess: string): Parsed<never> {
+  const spelt = `${value}${guess}`
   return {
     ok: false,
     message: `${shown(value)} has no unit, and a ${table.what} needs one`,
-    suggestion: Number(value) >= 0 ? `write ${value}${guess}` : `write for example ${table.example}`,
+    suggestion: `write ${readAmount(spelt, table) === undefined ? `for example ${table.example}` : spelt}`,
   }
 }
 
@@ -181,8 +182,8 @@ export function parseShare(value: unknown): Parsed<number> {
     }
   }
   const number = Number(match[1])
-  // Dividing by 100 keeps 99.5% equal to 0.995, which multiplying by 0.01 would not.
-  const share = match[2] === '%' ? number / 100 : number
+  // Moving the point in the text keeps 29.1355% equal to 0.291355, which dividing by 100 would not.
+  const share = match[2] === '%' ? Number(`${match[1]}e-2`) : number
   if (share <= 1) return { ok: true, value: share }
   const suggestion = match[2] === '' && number <= 100 ? `write ${match[1]}%` : 'write for example 99% or 0.99'
   return { ok: false, message: `${shown(value)} is more than the whole`, suggestion }

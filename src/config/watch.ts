@@ -8,8 +8,6 @@ export interface WatchOptions {
   readonly onChange: () => void
   /** A fault of the watching itself; the file is then no longer watched reliably. */
   readonly onError?: (error: unknown) => void
-  /** Quiet time in ms after the last sign of a change; editors and kubelets write in several steps. */
-  readonly settleMs?: number
 }
 
 export interface Watch {
@@ -18,10 +16,14 @@ export interface Watch {
   close(): Promise<void>
 }
 
+/**
+ * Quiet time after the last sign of a change, in ms: editors and kubelets write in several steps. It has to stay above
+ * the 50 ms within which chokidar drops further signs, or the last step of a change could be missed.
+ */
 const SETTLE_MS = 200
 
 /** Calls `onChange` once per change of content; a file that is gone or rewritten with the same bytes is no change. */
-export function watchConfig({ path, onChange, onError, settleMs = SETTLE_MS }: WatchOptions): Watch {
+export function watchConfig({ path, onChange, onError }: WatchOptions): Watch {
   let closed = false
   let timer: NodeJS.Timeout | undefined
   let checking = Promise.resolve()
@@ -39,7 +41,7 @@ export function watchConfig({ path, onChange, onError, settleMs = SETTLE_MS }: W
     if (closed) return
     timer = setTimeout(() => {
       checking = checking.then(check)
-    }, settleMs)
+    }, SETTLE_MS)
   }
   const watcher = watch(path, { ignoreInitial: true, followSymlinks: true })
   watcher.on('all', settle)
