@@ -2,6 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { Command } from 'commander'
+import { metricsMarkdown } from '../telemetry/metrics-markdown.ts'
 import { errorTable, keyTables } from './doc-tables.ts'
 import { schemaText } from './schema.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
@@ -18,6 +19,7 @@ const PARTS: readonly GeneratedPart[] = [
   { path: 'config/sluice.schema.json', render: schemaText },
   { path: 'docs/configuration.md', region: 'keys', render: keyTables },
   { path: 'docs/errors.md', region: 'errors', render: errorTable },
+  { path: 'docs/metrics.md', render: metricsMarkdown },
 ]
 
 export function docsCommand(terminal: Terminal = systemTerminal): Command {

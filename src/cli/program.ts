@@ -12,6 +12,16 @@ interface CommandEntry {
 
 export const COMMANDS: readonly CommandEntry[] = [
   {
+    name: 'demo',
+    summary: 'two equal simulated fleets under the same rising load: one bare, one behind Sluice',
+    load: async (terminal) => (await import('./demo.ts')).demoCommand(terminal),
+  },
+  {
+    name: 'load',
+    summary: 'send open-loop load by class to an OpenAI-compatible address; report goodput and percentiles',
+    load: async (terminal) => (await import('./load.ts')).loadCommand(terminal),
+  },
+  {
     name: 'validate',
     summary: 'check configuration files and show what they say',
     load: async (terminal) => (await import('./validate.ts')).validateCommand(terminal),
@@ -41,6 +51,7 @@ export const COMMANDS: readonly CommandEntry[] = [
 
 const EXAMPLES = `
 Start here:
+  sluice demo                      what it does, in two minutes, without a GPU
   sluice init -o sluice.yaml       a commented file, in shadow mode
   sluice validate sluice.yaml      every problem at once, with line and column
 `

@@ -23,6 +23,7 @@ describe('sluice docs', () => {
   it.each([
     ['docs/configuration.md', '`timeouts.drain`'],
     ['docs/errors.md', '`slo_unreachable`'],
+    ['docs/metrics.md', '`sluice_slo_events_total`'],
     ['config/sluice.schema.json', '"ttft"'],
   ])('names %s when it differs, and writes it anew', async (path, fact) => {
     const page = join(copy, path)
