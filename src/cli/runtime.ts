@@ -1,0 +1,132 @@
+/** Puts one Sluice together: gate, fleet, edge and observer, wired and not yet listening. */
+import type { Config } from '../config/config.ts'
+import type { Gate } from '../core/gate.ts'
+import type { ReplicaReport, ReplicaState } from '../core/replica.ts'
+import type { ReplicaId } from '../core/request.ts'
+import type { Scheduler } from '../core/scheduler.ts'
+import { systemClock } from '../edge/clock.ts'
+import { Edge } from '../edge/edge.ts'
+import { createTokenRatio } from '../estimate/prompt-tokens.ts'
+import type { Log } from '../telemetry/log.ts'
+import { createObserver, type Observer } from '../telemetry/observer.ts'
+import { type RuntimeMonitor, startRuntimeMonitor } from '../telemetry/runtime.ts'
+import type { SamplePorts } from '../telemetry/samples.ts'
+import { createFleet, type ManagedFleet } from '../upstream/fleet.ts'
+import { createGateParts, gateSettings } from './gate-parts.ts'
+import { samplePorts, sloCatalog } from './samples.ts'
+import { packageVersion } from './terminal.ts'
+
+export class Runtime {
+  readonly gate: Gate
+  readonly predictor: Scheduler | undefined
+  readonly observer: Observer
+  readonly fleet: ManagedFleet
+  readonly edge: Edge
+  readonly samples: SamplePorts
+  /** The mode in force: the one of the start. */
+  readonly mode: Config['mode']
+  readonly #monitor: RuntimeMonitor
+  readonly #states = new Map<ReplicaId, ReplicaState>()
+  #config: Config
+
+  constructor(config: Config, log: Log) {
+    this.#config = config
+    const { gate, predictor } = createGateParts(config)
+    this.mode = config.mode
+    this.gate = gate
+    this.predictor = predictor
+    this.#monitor = startRuntimeMonitor()
+    this.samples = samplePorts({
+      gate,
+      predictor,
+      fleet: () => this.fleet,
+      config: () => this.#config,
+      monitor: this.#monitor,
+    })
+    this.observer = createObserver({
+      catalog: sloCatalog(config),
+      ports: this.samples,
+      build: { version: packageVersion(), nodeVersion: process.version },
+      log,
+      nowMs: systemClock.nowMs,
+      unixMs: Date.now,
+      replicaName: (id) => this.fleet.replica(id)?.name ?? id,
+    })
+    // The fleet tells of its first replicas while it is being built, before there is an edge to tell.
+    const early: ReplicaReport[] = []
+    let onReport = (report: ReplicaReport): void => {
+      early.push(report)
+    }
+    this.fleet = createFleet({
+      config,
+      onReport: (report) => onReport(report),
+      onRemoved: (replicaId) => this.#removed(replicaId),
+      onNotice: (level, message, replica) => log.line(level, 'fleet', { replica, message }),
+    })
+    this.edge = new Edge({
+      settings: config,
+      gate,
+      fleet: this.fleet,
+      clock: systemClock,
+      observer: this.observer,
+      ratio: createTokenRatio(),
+      rng: Math.random,
+      ready: () => this.downModels().length < this.#config.models.length,
+    })
+    onReport = (report) => this.#reported(report)
+    for (const report of early) this.#reported(report)
+    this.observer.onLoaded({ catalog: sloCatalog(config), digest: config.digest, mode: config.mode })
+  }
+
+  get config(): Config {
+    return this.#config
+  }
+
+  /** Models without a replica that takes work. */
+  downModels(): readonly string[] {
+    return this.#config.models
+      .map(({ name }) => name)
+      .filter(
+        (name) => !this.fleet.reports(name).some(({ state }) => state === 'live' || state === 'ramping'),
+      )
+  }
+
+  /** Puts a checked configuration into service. What is under way keeps the one it came in under. */
+  apply(config: Config, changes: readonly string[] = []): void {
+    this.#config = config
+    this.edge.configure(config)
+    this.edge.dispatcher.tell({ kind: 'configured', settings: gateSettings(config) })
+    this.fleet.update(config)
+    this.observer.onLoaded(
+      { catalog: sloCatalog(config), digest: config.digest, mode: this.mode },
+      { changes },
+    )
+    if (config.mode !== this.mode) {
+      const advice = 'the mode changes at the next start'
+      this.observer.onEvent('restart_needed', { running: this.mode, configured: config.mode, advice })
+    }
+  }
+
+  /** Stops everything but the listening sockets, which are their owner's. Ends what is under way at once. */
+  async close(): Promise<void> {
+    this.edge.drain.now()
+    await this.edge.drain.begin(0)
+    this.edge.dispatcher.close()
+    await this.fleet.close()
+    this.#monitor.close()
+    this.observer.close()
+  }
+
+  #reported(report: ReplicaReport): void {
+    const from = this.#states.get(report.replicaId)
+    this.#states.set(report.replicaId, report.state)
+    const name = this.fleet.replica(report.replicaId)?.name ?? report.replicaId
+    if (from !== report.state) this.observer.onReplicaState(name, from, report.state)
+    this.edge.dispatcher.tell({ kind: 'replicaChanged', replica: report })
+  }
+
+  #removed(replicaId: ReplicaId): void {
+    this.#states.delete(replicaId)
+    this.edge.dispatcher.tell({ kind: 'replicaRemoved', replicaId })
+  }
+}

@@ -1,0 +1,79 @@
+/** Reads the running parts for metrics and questions: replicas with their books, the waiting room, trust. */
+import type { Config } from '../config/config.ts'
+import { classFor } from '../config/config.ts'
+import type { Gate } from '../core/gate.ts'
+import type { Scheduler } from '../core/scheduler.ts'
+import { NO_PRODUCT } from '../edge/classify.ts'
+import type { SloCatalog } from '../slo/attainment.ts'
+import type { RuntimeMonitor } from '../telemetry/runtime.ts'
+import type { LedgerSample, ReplicaSample, SamplePorts } from '../telemetry/samples.ts'
+import type { ManagedFleet } from '../upstream/fleet.ts'
+
+export interface SampledParts {
+  readonly gate: Gate
+  readonly predictor: Scheduler | undefined
+  readonly fleet: () => ManagedFleet
+  readonly config: () => Config
+  readonly monitor: RuntimeMonitor
+}
+
+export function samplePorts({ gate, predictor, fleet, config, monitor }: SampledParts): SamplePorts {
+  return {
+    replicas: () =>
+      fleet()
+        .reports()
+        .map((report) => replicaSample(report, gate, fleet())),
+    waiting: () => {
+      const { requests, tokens, bytes } = gate.state.waiting
+      return { requests, tokens, bytes }
+    },
+    trust: () =>
+      predictor === undefined
+        ? []
+        : config().models.map(({ name }) => ({
+            model: name,
+            state: predictor.trusted(name) ? ('trusted' as const) : ('fallback' as const),
+          })),
+    runtime: () => monitor.sample(),
+  }
+}
+
+function replicaSample(
+  report: ReturnType<ManagedFleet['reports']>[number],
+  gate: Gate,
+  fleet: ManagedFleet,
+): ReplicaSample {
+  const { replicaId, pools, state, generation, limits, gauges } = report
+  return {
+    id: replicaId,
+    name: fleet.replica(replicaId)?.name ?? replicaId,
+    models: pools,
+    state,
+    generation,
+    limits,
+    ...(gauges === undefined ? {} : { gauges }),
+    ledger: ledgerSample(gate, replicaId),
+  }
+}
+
+function ledgerSample(gate: Gate, replicaId: string): LedgerSample {
+  const ledger = gate.state.replicas.get(replicaId)
+  return {
+    inFlightRequests: ledger?.inFlightRequests ?? 0,
+    prefillingRequests: ledger?.prefilling.size ?? 0,
+    decodingSequences: ledger?.decodingSequences ?? 0,
+    backlogTokens: ledger?.backlogTokens ?? 0,
+    contextTokens: ledger?.contextTokens ?? 0,
+  }
+}
+
+/** The names under which attainment is kept. */
+export function sloCatalog(config: Config): SloCatalog {
+  return {
+    models: config.models.map(({ name }) => name),
+    classes: Object.keys(config.classes),
+    products: [...config.products.map(({ name }) => name), NO_PRODUCT],
+    classFor: (className, model) => classFor(config, className, model),
+    periodMs: config.slo.windowMs,
+  }
+}

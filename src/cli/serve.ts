@@ -1,0 +1,205 @@
+/** `sluice serve`: the composition root. Loads the file, opens both ports, reloads, and drains on a signal. */
+import type { Server } from 'node:http'
+import { createAdaptorServer } from '@hono/node-server'
+import { Command } from 'commander'
+import { createAdminApp } from '../admin/app.ts'
+import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
+import type { Config } from '../config/config.ts'
+import { formatProblem } from '../config/problem.ts'
+import { readConfig } from '../config/read.ts'
+import { createReloader, type ReloadCause, type Reloader, type ReloadResult } from '../config/reload.ts'
+import { formatAddress } from '../config/units.ts'
+import { watchConfig } from '../config/watch.ts'
+import { createApp } from '../edge/app.ts'
+import { createLog, type Log, type LogLevel } from '../telemetry/log.ts'
+import { closeServer, listen } from './listen.ts'
+import { PROFILE_FACTS } from './profile-facts.ts'
+import { Runtime } from './runtime.ts'
+import { onStopSignals } from './signals.ts'
+import { openSloState } from './slo-state.ts'
+import { packageVersion, systemTerminal, type Terminal } from './terminal.ts'
+
+export interface StartOptions {
+  readonly config: Config
+  /** The file that it came from; without one there is nothing to reload. */
+  readonly path?: string
+  readonly env?: Readonly<Record<string, string | undefined>>
+  readonly logLevel?: LogLevel
+}
+
+/** A Sluice that serves. */
+export interface Running {
+  readonly port: number
+  readonly adminPort: number
+  readonly runtime: Runtime
+  reload(cause: ReloadCause): Promise<ReloadResult | undefined>
+  /** Nothing new is taken; resolves when nothing is under way, at `timeouts.drain` at the latest. */
+  drain(): Promise<void>
+  /** Ends a drain now. */
+  hurry(): void
+  /** Ends what is under way and closes everything. Idempotent. */
+  close(): Promise<void>
+}
+
+/** Longer than the idle time of common load balancers, so that they close first. */
+const KEEP_ALIVE_MS = 75_000
+const HEADERS_MS = 30_000
+const MAX_HEADER_BYTES = 32 * 1024
+
+/** Starts a Sluice under a loaded configuration. Rejects, with everything closed again, when a port can't be had. */
+export async function startSluice(options: StartOptions): Promise<Running> {
+  const { config } = options
+  const log = createLog({ level: options.logLevel ?? 'info', nowMs: () => performance.now() })
+  const runtime = new Runtime(config, log)
+  const sloState = await openSloState(config.slo.stateFile, runtime.observer.attainment, log)
+  const reloader = options.path === undefined ? undefined : reloaderOf(runtime, options.path, options, log)
+  const reload = async (cause: ReloadCause) => reloader?.reload(cause)
+  const traffic = trafficServer(runtime)
+  const admin = adminServer(runtime, () => reload('request'))
+  let closing: Promise<void> | undefined
+  const close = async () => {
+    await runtime.close()
+    await Promise.all([closeServer(traffic), closeServer(admin)])
+    await sloState.close()
+    log.flush()
+  }
+  try {
+    const adminPort = await listen(admin, config.admin.listen, 'admin.listen')
+    const port = await listen(traffic, config.listen, 'listen')
+    return {
+      port,
+      adminPort,
+      runtime,
+      reload,
+      drain: () => runtime.edge.drain.begin(runtime.config.timeouts.drainMs),
+      hurry: () => runtime.edge.drain.now(),
+      close: () => {
+        closing ??= close()
+        return closing
+      },
+    }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+function trafficServer(runtime: Runtime): Server {
+  const { fetch } = createApp(runtime.edge, Math.random)
+  const server = createAdaptorServer({
+    fetch,
+    overrideGlobalObjects: false,
+    serverOptions: {
+      // Uploads and streams have limits of their own; this one would cut both.
+      requestTimeout: 0,
+      headersTimeout: HEADERS_MS,
+      connectionsCheckingInterval: 5000,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      noDelay: true,
+    },
+  })
+  return server as Server
+}
+
+function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | undefined>): Server {
+  const app = createAdminApp({
+    observer: runtime.observer,
+    samples: runtime.samples,
+    version: packageVersion(),
+    mode: () => runtime.mode,
+    configDigest: () => runtime.config.digest,
+    configLoaded: () => true,
+    draining: () => runtime.edge.drain.draining,
+    token: () => runtime.config.admin.token,
+    reload: async () => forAdmin(await reload()),
+    predictor: () => runtime.predictor?.snapshot() ?? null,
+    nowMs: () => performance.now(),
+  })
+  return createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
+}
+
+function forAdmin(result: ReloadResult | undefined): AdminReloadResult {
+  if (result === undefined) return { ok: false, problems: ['this Sluice was started without a file'] }
+  if (!result.ok) return { ok: false, problems: result.problems.map(formatProblem) }
+  return { ok: true, digest: result.config.digest, changes: result.changes }
+}
+
+function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: Log): Reloader {
+  return createReloader({
+    path,
+    current: options.config,
+    env: options.env ?? process.env,
+    profiles: PROFILE_FACTS,
+    apply: (config) => runtime.apply(config),
+    log: {
+      info: (facts, message) => log.line('info', 'reload', { ...facts, message }),
+      warn: (facts, message) => log.line('warn', 'reload', { ...facts, message }),
+      error: (facts, message) => log.line('error', 'reload', { ...facts, message }),
+    },
+    onResult: (result) => {
+      if (!result.ok) runtime.observer.onReloadFailed(result.problems.map(formatProblem).join('\n'))
+    },
+  })
+}
+
+const EXAMPLES = `
+Examples:
+  sluice serve -c sluice.yaml
+  kill -HUP <pid>        read the file again; a bad one changes nothing
+  kill -TERM <pid>       drain, then stop; a second one stops now
+`
+
+export function serveCommand(terminal: Terminal = systemTerminal): Command {
+  return new Command('serve')
+    .description('serve traffic as the file says')
+    .requiredOption('-c, --config <file>', 'the configuration')
+    .option('--log-level <level>', 'debug, info, warn, error or silent', 'info')
+    .addHelpText('after', EXAMPLES)
+    .action(async (flags: { readonly config: string; readonly logLevel: LogLevel }) => {
+      const loaded = await readConfig(flags.config, { env: terminal.env, profiles: PROFILE_FACTS })
+      const problems = loaded.ok ? loaded.warnings : loaded.problems
+      for (const problem of problems) terminal.err(`${formatProblem(problem)}\n`)
+      if (!loaded.ok) {
+        terminal.exitWith(1)
+        return
+      }
+      await serve(loaded.config, flags.config, flags.logLevel, terminal)
+    })
+}
+
+/** Serves until a signal has ended it. */
+async function serve(config: Config, path: string, logLevel: LogLevel, terminal: Terminal): Promise<void> {
+  const running = await startSluice({ config, path, env: terminal.env, logLevel })
+  terminal.err(greeting(config, running))
+  const watch = watchConfig({
+    path,
+    onChange: () => void running.reload('watch'),
+    onError: (error) => running.runtime.observer.onFault(error),
+  })
+  const { observer } = running.runtime
+  await onStopSignals({
+    onReload: () => void running.reload('signal'),
+    onFirst: (signal) => {
+      observer.onEvent('draining', { signal, under_way: running.runtime.edge.underWay })
+      return running.drain()
+    },
+    onSecond: () => running.hurry(),
+  })
+  observer.onEvent('stopped')
+  await watch.close()
+  await running.close()
+}
+
+const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {
+  enforce: 'ENFORCE: requests are admitted, held, rerouted and shed',
+  shadow: 'SHADOW: nothing is held or shed; what enforcing would have done is recorded (set `mode: enforce`)',
+  off: 'OFF: plain routing, no predictions (set `mode: shadow` or `mode: enforce`)',
+}
+
+function greeting(config: Config, running: Running): string {
+  const traffic = formatAddress({ ...config.listen, port: running.port })
+  const admin = formatAddress({ ...config.admin.listen, port: running.adminPort })
+  const models = config.models.map(({ name }) => name).join(', ')
+  return `sluice ${packageVersion()}\n  mode     ${MODE_WORDS[config.mode]}\n  traffic  http://${traffic}\n  admin    http://${admin}\n  models   ${models}\n`
+}
