@@ -77,9 +77,11 @@ class Tap implements StreamTap {
   /** Passes whole frames but those to be taken out; keeps the beginning of a frame back until its end is known. */
   #feedStripping(piece: Buffer, bytes: Uint8Array): readonly Uint8Array[] {
     const pass: Uint8Array[] = []
-    let from = this.#dropLf && piece[0] === 0x0a ? 1 : 0
+    // The LF of a CRLF that was cut in two shares the fate of the frame that it ends.
+    const lateLf = this.#splitter.awaitsLf && piece[0] === 0x0a
+    let from = lateLf && this.#dropLf ? 1 : 0
+    let settled = lateLf ? 1 : 0
     this.#dropLf = false
-    let settled = from
     const release = (to: number): void => {
       if (this.#withheld.length > 0) {
         pass.push(...this.#withheld)

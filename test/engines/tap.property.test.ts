@@ -57,7 +57,7 @@ describe('a tap', () => {
         expect(out.equals(bytes)).toBe(true)
         expect(seen).toEqual(plain)
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     )
   })
 
@@ -75,7 +75,7 @@ describe('a tap', () => {
         expect(out.toString('latin1')).toBe(withoutUsageFrame(bytes, lineEnd).toString('latin1'))
         expect(seen).toEqual(plain)
       }),
-      { numRuns: 400 },
+      { numRuns: 250 },
     )
   })
 
@@ -103,6 +103,14 @@ describe('a tap', () => {
       expect(pass).toHaveLength(1)
       expect(pass[0]).toBe(piece)
     }
+  })
+
+  it('passes the LF of a CRLF that was cut in two at once', () => {
+    const tap = createTap({ dialect: 'openai', stripUsage: true })
+    tap.feed(Buffer.from('data: {"choices":[{"delta":{"content":"hi"}}]}\r\n\r'))
+    expect(tap.betweenFrames).toBe(false)
+    expect(Buffer.concat(tap.feed(Buffer.from('\n')).pass).toString()).toBe('\n')
+    expect(tap.betweenFrames).toBe(true)
   })
 
   it('survives any bytes, and passes them', () => {
