@@ -1,0 +1,168 @@
+/** The admin port: metrics, probes, attainment, replicas, decisions, reload and a page for people. */
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Context, Hono } from 'hono'
+import { worstState } from '../slo/slo-health.ts'
+import { CONTENT_TYPES } from '../telemetry/metrics.ts'
+import { requireToken, sameOriginOnly } from './guard.ts'
+import { PAGE_POLICY, page } from './page.ts'
+import type { AdminPorts } from './ports.ts'
+import { problem } from './problem.ts'
+import { checksText, readiness } from './readiness.ts'
+import { healthById, matchingKeys, type SeriesFilter, seriesJson, sloPreamble } from './slo-report.ts'
+
+const PATHS = [
+  '/',
+  '/metrics',
+  '/livez',
+  '/readyz',
+  '/slo',
+  '/health/slo',
+  '/replicas',
+  '/decisions',
+  'POST /-/reload',
+]
+const VERDICTS = ['admit', 'shed', 'good', 'bad', 'excluded']
+const DEFAULT_DECISIONS = 50
+const MAX_DECISIONS = 2000
+
+/** The app, to be served or asked in memory. It holds no state and starts nothing. */
+export function createAdminApp(ports: AdminPorts): Hono {
+  const app = new Hono()
+  app.use(async (c, next) => {
+    await next()
+    c.header('cache-control', 'no-store')
+    c.header('x-content-type-options', 'nosniff')
+  })
+  app.get('/livez', (c) => c.text('ok\n'))
+  app.get('/readyz', (c) => readyz(c, ports))
+  app.get('/metrics', (c) => metrics(c, ports))
+  app.get('/slo', (c) => slo(c, ports))
+  app.get('/health/slo', (c) => healthOfSlo(c, ports))
+  app.get('/replicas', (c) => replicas(c, ports))
+  app.get('/decisions', requireToken(ports.token), (c) => decisions(c, ports))
+  app.post('/-/reload', sameOriginOnly, requireToken(ports.token), (c) => reload(c, ports))
+  app.all('/-/reload', (c) => {
+    c.header('allow', 'POST')
+    return problem(c, 405, 'method_not_allowed', 'Reload with POST, e.g. `curl -X POST …/-/reload`.')
+  })
+  app.get('/', (c) => {
+    c.header('content-security-policy', PAGE_POLICY)
+    return c.html(page(ports))
+  })
+  app.notFound((c) => problem(c, 404, 'unknown_path', `The admin port serves ${PATHS.join(', ')}.`))
+  app.onError((error, c) => {
+    ports.observer.onFault(error)
+    return problem(c, 500, 'internal', 'A fault of Sluice itself; the log has a line with event `fault`.')
+  })
+  return app
+}
+
+function readyz(c: Context, ports: AdminPorts): Response {
+  const { ready, checks } = readiness(ports)
+  if (c.req.query('verbose') !== undefined) return c.text(checksText(checks), ready ? 200 : 503)
+  const failed = checks.filter((check) => !check.ok && check.fatal)
+  return ready ? c.text('ok\n') : c.text(`not ready\n${checksText(failed)}`, 503)
+}
+
+async function metrics(c: Context, ports: AdminPorts): Promise<Response> {
+  const format = c.req.header('accept')?.includes('application/openmetrics-text') ? 'openmetrics' : 'text'
+  return c.body(await ports.observer.metrics.scrape(format), 200, { 'content-type': CONTENT_TYPES[format] })
+}
+
+/** Written series by series, with a turn of the loop between, since there can be hundreds. */
+async function slo(c: Context, ports: AdminPorts): Promise<Response> {
+  const { attainment } = ports.observer
+  const health = healthById(ports.observer.health())
+  const filter = Object.fromEntries(
+    (['model', 'class', 'product'] as const).flatMap((part) => {
+      const value = c.req.query(part)
+      return value === undefined ? [] : [[part, value]]
+    }),
+  ) as SeriesFilter
+  const series: string[] = []
+  for (const key of matchingKeys(attainment, filter)) {
+    series.push(JSON.stringify(seriesJson(attainment, key, health, ports.nowMs())))
+    if (series.length % 8 === 0) await nextTurn()
+  }
+  const head = {
+    mode: ports.mode(),
+    config_digest: ports.configDigest(),
+    ...sloPreamble(attainment, ports.nowMs()),
+  }
+  const text = `${JSON.stringify(head).slice(0, -1)},"series":[${series.join(',')}]}\n`
+  return c.body(text, 200, { 'content-type': 'application/json' })
+}
+
+function healthOfSlo(c: Context, ports: AdminPorts): Response {
+  const all = ports.observer.health()
+  const state = worstState(all)
+  const raised = all.filter((health) => health.state === 'critical' || health.state === 'burning')
+  const shown = raised.map(({ model, class: className, product, state: own, raisedBy, sinceMs }) => {
+    return {
+      model,
+      class: className,
+      product,
+      state: own,
+      raised_by: raisedBy,
+      for_ms: Math.max(0, ports.nowMs() - sinceMs),
+    }
+  })
+  const status = c.req.query('status') === '1' && state === 'critical' ? 503 : 200
+  return c.json({ state, raised: shown }, status)
+}
+
+function replicas(c: Context, ports: AdminPorts): Response {
+  const nowMs = ports.nowMs()
+  const shown = ports.samples.replicas().map(({ id: _, gauges, ledger, ...rest }) => ({
+    ...rest,
+    ledger: {
+      in_flight_requests: ledger.inFlightRequests,
+      prefilling_requests: ledger.prefillingRequests,
+      decoding_sequences: ledger.decodingSequences,
+      backlog_tokens: ledger.backlogTokens,
+      context_tokens: ledger.contextTokens,
+    },
+    gauges:
+      gauges === undefined
+        ? null
+        : {
+            age_ms: Math.max(0, nowMs - gauges.seenAtMs),
+            running_requests: gauges.runningRequests,
+            waiting_requests: gauges.waitingRequests,
+            kv_usage_ratio: gauges.kvUsageRatio,
+            preemptions_total: gauges.preemptionsTotal,
+          },
+  }))
+  const { samples } = ports
+  return c.json({
+    replicas: shown,
+    waiting: samples.waiting(),
+    trust: samples.trust(),
+    predictor: ports.predictor(),
+  })
+}
+
+function decisions(c: Context, ports: AdminPorts): Response {
+  const { limit: given, verdict, request_id: requestId, class: className } = c.req.query()
+  const limit = given === undefined ? DEFAULT_DECISIONS : Number(given)
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_DECISIONS) {
+    return problem(c, 400, 'bad_limit', `\`limit\` is a whole number from 1 to ${MAX_DECISIONS}.`)
+  }
+  if (verdict !== undefined && !VERDICTS.includes(verdict)) {
+    return problem(c, 400, 'bad_verdict', `\`verdict\` is one of ${VERDICTS.join(', ')}.`)
+  }
+  const ring = ports.observer.decisions
+  const entries = ring.last(limit, {
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(className === undefined ? {} : { className }),
+    ...(verdict === undefined ? {} : { verdict }),
+  })
+  return c.json({ held: ring.size, decisions: entries })
+}
+
+async function reload(c: Context, ports: AdminPorts): Promise<Response> {
+  const result = await ports.reload()
+  if (result.ok) return c.json({ reloaded: true, digest: result.digest, changes: result.changes ?? [] })
+  const message = 'The file has problems; the old configuration goes on. Mend them and reload again.'
+  return problem(c, 422, 'invalid_config', message, { problems: result.problems })
+}

@@ -1,0 +1,29 @@
+/** What the admin port is given to show and to ask: plain functions, so that it can be tested without the rest. */
+import type { Ms } from '../core/units.ts'
+import type { Observer } from '../telemetry/observer.ts'
+import type { SamplePorts } from '../telemetry/samples.ts'
+
+export type ReloadResult =
+  | { readonly ok: true; readonly digest: string; readonly changes?: readonly string[] }
+  /** The old configuration goes on; `problems` say what to mend, with file, line and column. */
+  | { readonly ok: false; readonly problems: readonly string[] }
+
+export interface AdminPorts {
+  readonly observer: Observer
+  readonly samples: SamplePorts
+  readonly version: string
+  /** The mode in force. */
+  readonly mode: () => string
+  readonly configDigest: () => string
+  /** True from the first valid configuration on. */
+  readonly configLoaded: () => boolean
+  /** True from the first signal to stop on. */
+  readonly draining: () => boolean
+  /** What guards reload and /decisions; undefined when nothing does. */
+  readonly token: () => string | undefined
+  readonly reload: () => Promise<ReloadResult>
+  /** The scheduler's learnt state as plain JSON. */
+  readonly predictor: () => unknown
+  /** Monotonic, in ms, as the observer has it. */
+  readonly nowMs: () => Ms
+}
