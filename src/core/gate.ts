@@ -75,6 +75,9 @@ export class Gate {
     this.#effects = []
     this.#permits.assumeFirstTokens(nowMs)
     this.#apply(event, nowMs)
+    // Tokens alone change no plan before the instant at which it wants to be looked at again.
+    if (event.kind === 'progress' && nowMs < (this.#toldWakeAtMs ?? Number.POSITIVE_INFINITY))
+      return this.#effects
     this.#expire(nowMs)
     this.#plan(nowMs)
     return this.#effects

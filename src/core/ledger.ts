@@ -38,6 +38,7 @@ export class ReplicaLedger {
   fullUntilAtMs: Ms = Number.NEGATIVE_INFINITY
   lastDispatchAtMs: Ms = Number.NEGATIVE_INFINITY
   lastTokenAtMs: Ms = Number.NEGATIVE_INFINITY
+  lastFirstTokenAtMs: Ms = Number.NEGATIVE_INFINITY
 
   constructor(report: ReplicaReport) {
     this.replicaId = report.replicaId
@@ -93,6 +94,7 @@ export class ReplicaLedger {
     this.#decoding.set(permitId, inFlight)
     this.#decodingSequences += inFlight.offer.sequences
     this.lastTokenAtMs = nowMs
+    this.lastFirstTokenAtMs = nowMs
     this.#version++
     return true
   }

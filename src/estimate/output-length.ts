@@ -19,6 +19,8 @@ interface Histogram {
   /** Decayed moments of log2(value), to tell which of two views is the sharper. */
   logMean: number
   logVariance: number
+  /** Quantiles read since the last sample, by first bucket and quantile. */
+  readonly memo: Map<number, number>
 }
 
 export interface OutputLengths {
@@ -73,22 +75,39 @@ function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, qua
 /** The quantile of the values above `given`; twice `given` when none was ever so large. */
 function conditionalQuantile(histogram: Histogram, given: number, quantile: Ratio): number {
   const first = bucketOf(given)
+  const key = first * 128 + Math.round(quantile * 100)
+  const known = histogram.memo.get(key)
+  const value = known ?? readQuantile(histogram, first, quantile)
+  if (known === undefined) histogram.memo.set(key, value)
+  return Number.isFinite(value) ? Math.max(given + 1, value) : given * 1.25 + 1
+}
+
+/** The middle of the bucket with that quantile of the weight from `first` on; Infinity when there is none. */
+function readQuantile(histogram: Histogram, first: number, quantile: Ratio): number {
   let above = 0
   for (let i = first; i < BUCKETS; i++) above += histogram.weights[i] ?? 0
-  if (above < 1e-6 * Math.max(1, histogram.total)) return given * 1.25 + 1
+  if (above < 1e-6 * Math.max(1, histogram.total)) return Number.POSITIVE_INFINITY
   let wanted = quantile * above
   for (let i = first; i < BUCKETS; i++) {
     wanted -= histogram.weights[i] ?? 0
-    if (wanted <= 0) return Math.max(given + 1, middleOf(i))
+    if (wanted <= 0) return middleOf(i)
   }
   return middleOf(BUCKETS - 1)
 }
 
 function histogram(): Histogram {
-  return { weights: new Array<number>(BUCKETS).fill(0), total: 0, samples: 0, logMean: 0, logVariance: 0 }
+  return {
+    weights: new Array<number>(BUCKETS).fill(0),
+    total: 0,
+    samples: 0,
+    logMean: 0,
+    logVariance: 0,
+    memo: new Map(),
+  }
 }
 
 function add(into: Histogram, value: number): void {
+  into.memo.clear()
   for (let i = 0; i < BUCKETS; i++) into.weights[i] = (into.weights[i] ?? 0) * KEEP_RATIO
   const bucket = bucketOf(value)
   into.weights[bucket] = (into.weights[bucket] ?? 0) + 1

@@ -21,18 +21,44 @@ export interface Job {
   readonly value: number
 }
 
+/** What is looked up once and kept for a while: neither changes much while a request waits. */
+interface Facts {
+  readonly readAtMs: Ms
+  readonly outputTokens: Tokens
+  readonly e2eTokens: Tokens
+  readonly cachedTokens: ReadonlyMap<ReplicaId, Tokens>
+}
+
+const FACTS_KEPT_MS: Ms = 100
+const factsKept = new WeakMap<Waiter, Facts>()
+
+function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms): Facts {
+  const kept = factsKept.get(waiter)
+  if (kept !== undefined && nowMs - kept.readAtMs < FACTS_KEPT_MS) return kept
+  const { offer } = waiter
+  const facts = {
+    readAtMs: nowMs,
+    outputTokens: learnt.remaining(offer, 0, PLAN_LENGTH_QUANTILE),
+    e2eTokens: learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE),
+    cachedTokens: learnt.prefixes.cachedTokens(offer),
+  }
+  factsKept.set(waiter, facts)
+  return facts
+}
+
 /** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
 export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: Ms): Job {
   const { offer } = waiter
-  const deadlineAtMs = firstTokenDeadlineAtMs(waiter, learnt, typicalStepMs)
+  const facts = factsOf(waiter, learnt, nowMs)
+  const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
   const late = deadlineAtMs !== undefined && deadlineAtMs <= nowMs
   return {
     waiter,
     deadlineAtMs: late ? undefined : deadlineAtMs,
     late,
     tpotMs: offer.steerTpotMs ?? offer.slo.tpotMs,
-    outputTokens: learnt.remaining(offer, 0, PLAN_LENGTH_QUANTILE),
-    cachedTokens: learnt.prefixes.cachedTokens(offer),
+    outputTokens: facts.outputTokens,
+    cachedTokens: facts.cachedTokens,
     value: offer.slo.weight,
   }
 }
@@ -42,15 +68,12 @@ export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
   return Math.max(1, job.waiter.offer.promptTokens - (job.cachedTokens.get(replicaId) ?? 0))
 }
 
-function firstTokenDeadlineAtMs(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms): Ms | undefined {
+function firstTokenDeadlineAtMs(waiter: Waiter, decodeMs: Ms): Ms | undefined {
   const { offer } = waiter
   const { slo, receivedAtMs } = offer
   if (!hasTargets(slo)) return undefined
   let spanMs = offer.steerTtftMs ?? ttftTargetMs(slo, offer.promptTokens) ?? Number.POSITIVE_INFINITY
-  if (slo.e2eMs !== undefined) {
-    const decodeMs = learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE) * typicalStepMs
-    spanMs = Math.min(spanMs, slo.e2eMs - decodeMs)
-  }
+  if (slo.e2eMs !== undefined) spanMs = Math.min(spanMs, slo.e2eMs - decodeMs)
   if (!offer.streamed && slo.e2eMs === undefined && slo.ttftMs === undefined) return undefined
   const deadlineAtMs = receivedAtMs + spanMs
   const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY

@@ -40,6 +40,8 @@ export class Learnt {
   readonly #groups = new Map<string, GroupLearnt>()
   readonly #windows = new Map<ReplicaId, StepWindows>()
   readonly #lengths = new Map<string, OutputLengths>()
+  /** The same by offer, so that hot paths build no keys. */
+  readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
   readonly #tokensPerEvent = new Map<PoolId, number>()
   readonly #slots = new Map<ReplicaId, { slots: number; seenAtMs: Ms }>()
   /** Median prediction of the engine's own part of TTFT at dispatch, by permit. */
@@ -193,12 +195,12 @@ export class Learnt {
   }
 
   #lengthsOf(offer: Offer): OutputLengths {
-    const key = `${offer.pool}\n${offer.route}\n${offer.product}`
-    let lengths = this.#lengths.get(key)
-    if (lengths === undefined) {
-      lengths = outputLengths()
-      this.#lengths.set(key, lengths)
-    }
+    const known = this.#lengthsByOffer.get(offer)
+    if (known !== undefined) return known
+    const key = `${offer.pool}\n${offer.route}\n${offer.product}\n${offer.slo.name}`
+    const lengths = this.#lengths.get(key) ?? outputLengths()
+    this.#lengths.set(key, lengths)
+    this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
 }

@@ -50,7 +50,7 @@ export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number
     backlogTokens > 0
       ? prefillMs(model, backlogTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
       : 0
-  const residents = bearable(ledger, learnt, model, stepMs)
+  const residents = residentsOf(ledger, learnt, model, stepMs)
   return {
     ledger,
     model,
@@ -98,16 +98,48 @@ function remainingBacklog(ledger: ReplicaLedger, model: StepModel, chunk: Tokens
     break
   }
   if (head === undefined) return 0
-  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), lastFirstTokenAtMs(ledger))
+  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
   const headMs = prefillMs(model, head.uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
   const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
   return ledger.backlogTokens - doneRatio * head.uncachedTokens
 }
 
-function lastFirstTokenAtMs(ledger: ReplicaLedger): Ms {
-  let last = Number.NEGATIVE_INFINITY
-  for (const inFlight of ledger.decoding.values()) last = inFlight.firstTokenAtMs ?? last
-  return last
+/** What the running streams of a replica allow, kept until a permit or a token of it moves. */
+interface Residents {
+  readonly version: number
+  readonly lastTokenAtMs: Ms
+  readonly slackMs: Ms
+  readonly tpotMs: Ms
+}
+
+/** A stream's remaining length, kept for some tokens. */
+interface Rest {
+  readonly madeTokens: Tokens
+  readonly leftTokens: Tokens
+}
+
+const REST_KEPT_TOKENS = 16
+const residentsKept = new WeakMap<ReplicaLedger, Residents>()
+const restKept = new WeakMap<InFlight, Rest>()
+
+function residentsOf(ledger: ReplicaLedger, learnt: Learnt, model: StepModel, stepMs: Ms): Residents {
+  const kept = residentsKept.get(ledger)
+  if (kept?.version === ledger.version && kept.lastTokenAtMs === ledger.lastTokenAtMs) return kept
+  const { version, lastTokenAtMs } = ledger
+  const fresh = { version, lastTokenAtMs, ...bearable(ledger, learnt, model, stepMs) }
+  residentsKept.set(ledger, fresh)
+  return fresh
+}
+
+/** Tokens that each sequence of a running stream still makes, at the quantile of SLACK. */
+function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens {
+  const kept = restKept.get(inFlight)
+  if (kept !== undefined && madeTokens - kept.madeTokens < REST_KEPT_TOKENS) {
+    return Math.max(1, kept.leftTokens - (madeTokens - kept.madeTokens))
+  }
+  const leftTokens = learnt.remaining(inFlight.offer, madeTokens, SLACK_LENGTH_QUANTILE)
+  restKept.set(inFlight, { madeTokens, leftTokens })
+  return leftTokens
 }
 
 /**
@@ -123,11 +155,12 @@ function bearable(
   let slackMs = Number.POSITIVE_INFINITY
   let tpotMs = Number.POSITIVE_INFINITY
   const nextStepMs = Math.max(stepMs, decodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens))
-  for (const { offer, contentEvents, firstTokenAtMs, lastTokenAtMs } of ledger.decoding.values()) {
+  for (const inFlight of ledger.decoding.values()) {
+    const { offer, contentEvents, firstTokenAtMs, lastTokenAtMs } = inFlight
     const target = offer.slo.tpotMs
     if (target === undefined || !offer.streamed || firstTokenAtMs === undefined) continue
     const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
-    const left = learnt.remaining(offer, made, SLACK_LENGTH_QUANTILE)
+    const left = restOf(inFlight, made, learnt)
     const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
     const mine = target * TPOT_USE_RATIO * (made + left) - elapsedMs - left * nextStepMs
     if (mine < -LOST_BY_MS) continue

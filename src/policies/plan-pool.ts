@@ -15,6 +15,8 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
+/** Leftovers looked at in one plan, oldest first; more would only cost time. */
+const LEFTOVERS_TRIED = 4
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 /** An outage is assumed to last this long, in ms. */
@@ -43,8 +45,7 @@ export function planPool(question: PoolQuestion): Plan {
     if (intent !== undefined) return { intents: [intent] }
   }
   const given = new Set(promised.map(({ job }) => job))
-  for (const job of jobs) {
-    if (given.has(job)) continue
+  for (const job of jobs.filter((one) => !given.has(one)).slice(0, LEFTOVERS_TRIED)) {
     const intent = tryAdmit(round, job, blocked, LEFTOVER_ROOM_RATIO, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }

@@ -1,0 +1,169 @@
+/** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
+import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import { observeDecode, observePrefill, type StepModel } from './step-model.ts'
+
+/** A decode window is read after so many steps; a membership change ends it early. */
+const DECODE_WINDOW_STEPS = 8
+const MIN_DECODE_STEPS = 3
+/** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
+const PREFILL_WINDOW_CHUNKS = 2
+/** First tokens closer together than this left the engine in one step, in ms. */
+const SAME_STEP_MS: Ms = 1
+
+interface DecodeWindow {
+  startedAtMs: Ms
+  lastAtMs: Ms
+  tokens: Tokens
+  readonly version: number
+}
+
+interface PrefillWindow {
+  startedAtMs: Ms
+  /** The last first token in it, or undefined when there was none yet. */
+  lastFirstTokenAtMs: Ms | undefined
+  starts: number
+  prefillTokens: Tokens
+  chunks: number
+  decodedTokens: Tokens
+  sequencesAtStart: number
+  /** A request left before its first token, so the work in it is unknown. */
+  spoilt: boolean
+}
+
+/** What is open of one replica. Plain values; counts of finished windows by kind for trust. */
+export interface StepWindows {
+  decode: DecodeWindow | undefined
+  prefill: PrefillWindow | undefined
+  decodeWindows: number
+  prefillWindows: number
+}
+
+export function stepWindows(): StepWindows {
+  return { decode: undefined, prefill: undefined, decodeWindows: 0, prefillWindows: 0 }
+}
+
+/** To be called after a dispatch was booked. */
+export function windowsDispatched(
+  windows: StepWindows,
+  model: StepModel,
+  ledger: ReplicaLedger,
+  nowMs: Ms,
+): void {
+  if (ledger.prefilling.size > 1 && windows.prefill !== undefined) {
+    readPrefill(windows, model, ledger, nowMs)
+    return
+  }
+  readDecode(windows, model, ledger)
+  windows.decode = undefined
+  windows.prefill = openPrefill(ledger, nowMs, 1)
+}
+
+/** To be called after progress was booked: `tokens` decoded over all streams since the last call. */
+export function windowsProgress(
+  windows: StepWindows,
+  model: StepModel,
+  ledger: ReplicaLedger,
+  tokens: Tokens,
+  nowMs: Ms,
+): void {
+  if (ledger.prefilling.size > 0) {
+    if (windows.prefill !== undefined) windows.prefill.decodedTokens += tokens
+    return
+  }
+  const open = windows.decode
+  if (open === undefined || open.version !== ledger.version) {
+    readDecode(windows, model, ledger)
+    windows.decode = { startedAtMs: nowMs, lastAtMs: nowMs, tokens: 0, version: ledger.version }
+    return
+  }
+  open.tokens += tokens
+  open.lastAtMs = nowMs
+  if (open.tokens < DECODE_WINDOW_STEPS * Math.max(1, ledger.decodingSequences)) return
+  readDecode(windows, model, ledger)
+  windows.decode = { startedAtMs: nowMs, lastAtMs: nowMs, tokens: 0, version: ledger.version }
+}
+
+/** To be called before a first token is booked. */
+export function windowsFirstToken(
+  windows: StepWindows,
+  model: StepModel,
+  ledger: ReplicaLedger,
+  inFlight: InFlight,
+  nowMs: Ms,
+): void {
+  readPrefill(windows, model, ledger, nowMs)
+  windows.prefill ??= openPrefill(ledger, nowMs, 0)
+  const open = windows.prefill
+  open.prefillTokens += inFlight.uncachedTokens
+  open.chunks += Math.max(1, Math.ceil(inFlight.uncachedTokens / chunkTokens(ledger)))
+  open.lastFirstTokenAtMs = nowMs
+  if (ledger.prefilling.size > 1) return
+  closePrefill(windows, model, ledger)
+  windows.prefill = undefined
+  windows.decode = undefined
+}
+
+/** To be called after a request left without a first token. */
+export function windowsSpoilt(windows: StepWindows, ledger: ReplicaLedger): void {
+  if (ledger.prefilling.size === 0) windows.prefill = undefined
+  else if (windows.prefill !== undefined) windows.prefill.spoilt = true
+}
+
+/** Prompt tokens of one full chunk there: the batch limit less what decodes, 2048 when nobody said. */
+export function chunkTokens(ledger: ReplicaLedger): Tokens {
+  const budget = ledger.report.limits.maxNumBatchedTokens ?? 2048
+  return Math.max(16, budget - ledger.decodingSequences)
+}
+
+function openPrefill(ledger: ReplicaLedger, nowMs: Ms, starts: number): PrefillWindow {
+  return {
+    startedAtMs: nowMs,
+    lastFirstTokenAtMs: undefined,
+    starts,
+    prefillTokens: 0,
+    chunks: 0,
+    decodedTokens: 0,
+    sequencesAtStart: ledger.decodingSequences,
+    spoilt: false,
+  }
+}
+
+/** Reads the open interval once a later step has begun and enough has been prefilled in it. */
+function readPrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLedger, nowMs: Ms): void {
+  const open = windows.prefill
+  if (open?.lastFirstTokenAtMs === undefined) return
+  const enough = open.prefillTokens >= PREFILL_WINDOW_CHUNKS * chunkTokens(ledger)
+  if (nowMs - open.lastFirstTokenAtMs <= SAME_STEP_MS || !(enough || open.spoilt)) return
+  const { lastFirstTokenAtMs } = open
+  closePrefill(windows, model, ledger)
+  windows.prefill = openPrefill(ledger, lastFirstTokenAtMs, 0)
+}
+
+function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLedger): void {
+  const open = windows.prefill
+  if (open?.lastFirstTokenAtMs === undefined || open.spoilt) return
+  const sequences = (open.sequencesAtStart + ledger.decodingSequences) / 2
+  // Each running stream gets one token a step; with none to count by, a chunk is a step.
+  const steps = sequences >= 1 ? Math.max(1, open.decodedTokens / sequences) : open.chunks
+  observePrefill(model, {
+    elapsedMs: open.lastFirstTokenAtMs - open.startedAtMs,
+    starts: open.starts,
+    prefillTokens: open.prefillTokens,
+    chunks: open.chunks,
+    steps,
+    sequences,
+    contextTokens: ledger.contextTokens,
+  })
+  windows.prefillWindows++
+}
+
+function readDecode(windows: StepWindows, model: StepModel, ledger: ReplicaLedger): void {
+  const open = windows.decode
+  const sequences = ledger.decodingSequences
+  if (open === undefined || sequences < 1 || open.version !== ledger.version) return
+  const steps = open.tokens / sequences
+  if (steps < MIN_DECODE_STEPS) return
+  observeDecode(model, steps, open.lastAtMs - open.startedAtMs, sequences, ledger.contextTokens)
+  windows.decodeWindows++
+}
