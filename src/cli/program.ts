@@ -17,6 +17,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./demo.ts')).demoCommand(terminal),
   },
   {
+    name: 'serve',
+    summary: 'serve traffic as the file says',
+    load: async (terminal) => (await import('./serve.ts')).serveCommand(terminal),
+  },
+  {
     name: 'load',
     summary: 'send open-loop load by class to an OpenAI-compatible address; report goodput and percentiles',
     load: async (terminal) => (await import('./load.ts')).loadCommand(terminal),
@@ -42,6 +47,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./schema.ts')).schemaCommand(terminal),
   },
   {
+    name: 'healthcheck',
+    summary: 'ask the admin port of a running Sluice whether it lives',
+    load: async (terminal) => (await import('./healthcheck.ts')).healthcheckCommand(terminal),
+  },
+  {
     name: 'docs',
     summary: 'write the generated pages of this repository',
     hidden: true,
@@ -54,6 +64,7 @@ Start here:
   sluice demo                      what it does, in two minutes, without a GPU
   sluice init -o sluice.yaml       a commented file, in shadow mode
   sluice validate sluice.yaml      every problem at once, with line and column
+  sluice serve -c sluice.yaml
 `
 
 /** Runs one command line; the exit code goes to the terminal. Never rejects. */
