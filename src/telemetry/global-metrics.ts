@@ -76,8 +76,8 @@ export class GlobalMetrics {
     this.#set.on.faults.inc()
   }
 
-  suppressed(lines: number): void {
-    this.#set.on.logSuppressed.inc(lines)
+  suppressed(): void {
+    this.#set.on.logSuppressed.inc()
   }
 
   decisionTook(durationMs: Ms): void {

@@ -8,8 +8,8 @@ export type LogFields = Readonly<Record<string, unknown>>
 export interface Log {
   /** `event` names what happened, in snake_case; `fields` are plain values. */
   line(level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
-  /** Like `line`, but lines of one `key` that come too often are counted instead of written. */
-  often(key: string, level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
+  /** Like `line`, but a line of one `key` that comes too often is counted instead of written; true when written. */
+  often(key: string, level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): boolean
   /** Writes out what is buffered. Call it last. */
   flush(): void
 }
@@ -19,8 +19,6 @@ export interface LogOptions {
   /** Where lines go; stdout unless a test or a file takes them. */
   readonly destination?: DestinationStream
   readonly nowMs: () => number
-  /** Told how many lines were left out, as that happens. */
-  readonly onSuppressed?: (lines: number) => void
 }
 
 /** Longest text of a client or an engine in a line, in characters. */
@@ -50,8 +48,8 @@ export function createLog(options: LogOptions): Log {
     line,
     often(key, level, event, fields = {}) {
       const { pass, leftOut } = limit.take(key, options.nowMs())
-      if (!pass) options.onSuppressed?.(1)
-      else line(level, event, leftOut === 0 ? fields : { ...fields, suppressed_before: leftOut })
+      if (pass) line(level, event, leftOut === 0 ? fields : { ...fields, suppressed_before: leftOut })
+      return pass
     },
     flush() {
       own?.flushSync()

@@ -89,19 +89,19 @@ export class Observer {
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {
     this.metrics.global.bounced(cause)
     const fields = { replica: this.#nameOf(replicaId), cause, message: bounded(message) }
-    this.log.often(`bounce ${cause} ${replicaId}`, 'warn', 'attempt_bounced', fields)
+    this.#often(`bounce ${cause} ${replicaId}`, 'warn', 'attempt_bounced', fields)
   }
 
   onRejected(code: string, tenant: string | undefined): void {
     this.metrics.global.rejected(code)
     const fields = tenant === undefined ? { code } : { code, tenant: bounded(tenant) }
-    this.log.often(`reject ${code} ${tenant ?? ''}`, 'info', 'request_rejected', fields)
+    this.#often(`reject ${code} ${tenant ?? ''}`, 'info', 'request_rejected', fields)
   }
 
   onClamped(tenant: string, asked: string): void {
     this.metrics.global.clamped(this.attainment.catalog.classes.includes(asked) ? asked : OTHER)
     const fields = { tenant: bounded(tenant), asked: bounded(asked) }
-    this.log.often(`clamp ${tenant}`, 'info', 'class_clamped', fields)
+    this.#often(`clamp ${tenant}`, 'info', 'class_clamped', fields)
   }
 
   onDecided(durationMs: Ms): void {
@@ -111,14 +111,14 @@ export class Observer {
   onFault(error: unknown): void {
     this.metrics.global.faulted()
     const fields = errorFields(error)
-    this.log.often(`fault ${String(fields.error).slice(0, 80)}`, 'error', 'fault', fields)
+    this.#often(`fault ${String(fields.error).slice(0, 80)}`, 'error', 'fault', fields)
   }
 
   /** A replica's state as the gate sees it has changed. */
   onReplicaState(replica: string, from: ReplicaState | undefined, to: ReplicaState, why = ''): void {
     const level = to === 'down' || to === 'suspect' ? 'warn' : 'info'
     const fields = { replica: bounded(replica), from, to, ...(why === '' ? {} : { why: bounded(why) }) }
-    this.log.often(`state ${replica} ${to}`, level, 'replica_state', fields)
+    this.#often(`state ${replica} ${to}`, level, 'replica_state', fields)
   }
 
   /** A configuration is in force, at start or after a reload. `fields`: what changed, for the this.log. */
@@ -166,5 +166,9 @@ export class Observer {
   /** Writes out what the log still holds. */
   close(): void {
     this.log.flush()
+  }
+
+  #often(...line: Parameters<Log['often']>): void {
+    if (!this.log.often(...line)) this.metrics.global.suppressed()
   }
 }

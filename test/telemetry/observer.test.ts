@@ -90,7 +90,9 @@ describe('other lines', () => {
     clock.nowMs = 10_000
     observer.onBounced('r1', 'reset', 'later')
     expect(lines('attempt_bounced').at(-1)).toMatchObject({ message: 'later', suppressed_before: 95 })
-    expect(await observer.metrics.scrape('text')).toMatch(/bounces_total\{reason="reset"\} 102/)
+    const page = await observer.metrics.scrape('text')
+    expect(page).toMatch(/bounces_total\{reason="reset"\} 102/)
+    expect(page).toMatch(/log_suppressed_total 95/)
   })
 
   it('tell of faults with a stack, rejections, clamps, replicas and the end', () => {
