@@ -8,8 +8,10 @@ export type LogFields = Readonly<Record<string, unknown>>
 export interface Log {
   /** `event` names what happened, in snake_case; `fields` are plain values. */
   line(level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
-  /** Like `line`, but a line of one `key` that comes too often is counted instead of written; true when written. */
-  often(key: string, level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): boolean
+  /** Like `line`, but a line of one `key` that comes too often is counted instead of written. */
+  often(key: string, level: Exclude<LogLevel, 'silent'>, event: string, fields?: LogFields): void
+  /** How many lines were left out so far. */
+  readonly suppressedLines: number
   /** Writes out what is buffered. Call it last. */
   flush(): void
 }
@@ -43,13 +45,17 @@ export function createLog(options: LogOptions): Log {
     own ?? options.destination ?? pino.destination(1),
   )
   const limit = new RateLimit()
+  let suppressedLines = 0
   const line: Log['line'] = (level, event, fields = {}) => logger[level](fields, event)
   return {
     line,
     often(key, level, event, fields = {}) {
       const { pass, leftOut } = limit.take(key, options.nowMs())
       if (pass) line(level, event, leftOut === 0 ? fields : { ...fields, suppressed_before: leftOut })
-      return pass
+      else suppressedLines++
+    },
+    get suppressedLines() {
+      return suppressedLines
     },
     flush() {
       own?.flushSync()

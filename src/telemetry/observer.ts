@@ -169,6 +169,8 @@ export class Observer {
   }
 
   #often(...line: Parameters<Log['often']>): void {
-    if (!this.log.often(...line)) this.metrics.global.suppressed()
+    const before = this.log.suppressedLines
+    this.log.often(...line)
+    if (this.log.suppressedLines > before) this.metrics.global.suppressed()
   }
 }
