@@ -48,12 +48,15 @@ export function socketStore() {
   const idle = new Map()
   return {
     exchange(port, request) {
-      const entry = idle.get(port)?.pop() ?? newEntry(port)
+      const list = idle.get(port) ?? []
+      let entry = list.pop()
+      // Servers close sockets that have idled during the other's slice.
+      while (entry?.closed) entry = list.pop()
+      entry ??= newEntry(port)
       return new Promise((resolve, reject) => {
         entry.begin(request, resolve, reject, () => {
-          const list = idle.get(port) ?? []
-          idle.set(port, list)
           list.push(entry)
+          idle.set(port, list)
         })
       })
     },
@@ -90,6 +93,9 @@ function newEntry(port) {
     begin(request, resolve, reject, giveBack) {
       story = { resolve, reject, giveBack, firstAtMs: undefined, status: '' }
       socket.write(request)
+    },
+    get closed() {
+      return socket.destroyed || socket.readableEnded
     },
     close: () => socket.destroy(),
   }

@@ -76,6 +76,7 @@ class Run implements DemoRun {
       model: DEMO_MODEL,
       plan: planLoad(plan),
       seed,
+      lengths: 'simulated',
       drainMs: DRAIN_MS,
       signal,
       onOffered: (planned) => tally.offered(planned),

@@ -7,7 +7,7 @@ import { measureLoopLag } from '../load/loop-lag.ts'
 import { type LoadPhase, planLoad } from '../load/plan.ts'
 import { createRecentResults } from '../load/recent.ts'
 import { type LoadReport, reportLoad } from '../load/report.ts'
-import { runLoad } from '../load/run.ts'
+import { type LengthRule, runLoad } from '../load/run.ts'
 import { createTally } from '../load/tally.ts'
 import type { WorkloadClass } from '../sim/workload.ts'
 import {
@@ -31,6 +31,7 @@ interface Flags extends LoadFlags {
   readonly model?: string
   readonly lengthRatio: number
   readonly retries: number
+  readonly lengths: LengthRule
   readonly drain: Ms
   readonly keyEnv: string
   readonly format: 'text' | 'json'
@@ -47,6 +48,8 @@ Examples:
   sluice load http://10.0.0.11:8000 http://10.0.0.12:8000 --rate 10 --mix chat=3,agent=1 --format json
 
 Requests are sent at planned instants whatever became of those before; TTFT counts from the planned instant.
+Answers end where the server ends them; --lengths exact makes them as long as planned (ignore_eos, for vLLM and
+SGLang), and simulated does so on \`sluice engine\` without telling anyone the length beforehand.
 Several addresses are taken in turn. The same seed sends the same prompts: an engine's prefix cache may still hold
 them from an earlier run, so take another seed for each run that is to be cold.`
 
@@ -73,6 +76,11 @@ export function loadCommand(terminal: Terminal = systemTerminal): Command {
     .option('--seed <number>', 'of arrivals, lengths and prompts', wholeArgument, 1)
     .option('--model <name>', 'model to ask for (default: the first of /v1/models)')
     .option('--length-ratio <ratio>', 'every length times this', positiveArgument, 1)
+    .addOption(
+      new Option('--lengths <rule>', 'who ends an answer: the server, or the plan')
+        .choices(['server', 'exact', 'simulated'])
+        .default('server'),
+    )
     .option('--retries <times>', 'send shed requests again after the wait they were told', wholeArgument, 0)
     .option('--drain <time>', 'wait for answers after the last request', durationArgument, 30_000)
     .option('--key-env <name>', 'environment variable that holds the API key', 'OPENAI_API_KEY')
@@ -114,7 +122,7 @@ async function measure(
   terminal: Terminal,
   signal: AbortSignal,
 ): Promise<LoadReport> {
-  const { seed, mix, lengthRatio, retries, drain: drainMs } = flags
+  const { seed, mix, lengthRatio, retries, lengths, drain: drainMs } = flags
   const apiKey = terminal.env[flags.keyEnv]
   const key = apiKey === undefined ? {} : { apiKey }
   const classes = await classesFrom(flags.class, terminal)
@@ -137,7 +145,7 @@ async function measure(
   const progress = showProgress(title, line, terminal)
   try {
     await runLoad({
-      ...{ urls, model, plan, seed, retries, drainMs, signal, ...key },
+      ...{ urls, model, plan, seed, lengths, retries, drainMs, signal, ...key },
       onOffered(planned) {
         phase = planned.phase
         tally.offered(planned)

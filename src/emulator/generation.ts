@@ -20,6 +20,8 @@ export interface Generation {
   readonly capped: boolean
   readonly minTokens: Tokens
   readonly ignoreEos: boolean
+  /** Where the simulated model ends by itself, when the load says so. */
+  readonly plannedTokens?: Tokens
   readonly stream: boolean
   readonly includeUsage: boolean
   readonly continuousUsage: boolean
@@ -88,12 +90,19 @@ export function readGeneration(
     capped: cap !== undefined,
     minTokens: Math.min(integer(body.min_tokens) ?? 0, maxTokens),
     ignoreEos: body.ignore_eos === true,
+    ...plannedLength(body, maxTokens),
     stream,
     includeUsage: options?.include_usage === true,
     continuousUsage: options?.include_usage === true && options.continuous_usage_stats === true,
     priority: integer(body.priority) ?? 0,
     ...(typeof body.request_id === 'string' ? { requestId: body.request_id } : {}),
   }
+}
+
+/** `vllm_xargs.output_tokens`: where the simulated model ends by itself, so that a load can be the same everywhere. */
+function plannedLength(body: JsonObject, maxTokens: Tokens): Pick<Generation, 'plannedTokens'> {
+  const planned = isObject(body.vllm_xargs) ? integer(body.vllm_xargs.output_tokens) : undefined
+  return planned === undefined ? {} : { plannedTokens: Math.min(Math.max(planned, 1), maxTokens) }
 }
 
 function readCap(body: JsonObject): Tokens | undefined {

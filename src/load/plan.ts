@@ -14,6 +14,8 @@ export interface PlannedRequest {
   readonly promptTokens: Tokens
   /** The client's cap on the answer, sent as `max_tokens`. */
   readonly maxTokens: Tokens
+  /** Where the answer is meant to end; only simulated engines and exact lengths heed it. */
+  readonly outputTokens: Tokens
   /** Tokens at the prompt's start that it shares with every request of the same key. */
   readonly shared?: { readonly key: string; readonly tokens: Tokens }
 }
@@ -58,7 +60,8 @@ export function* planLoad(options: PlanOptions): Generator<PlannedRequest, void,
       phase: phases[phaseIndex]?.name ?? '',
       slo,
       promptTokens: request.promptTokens,
-      maxTokens: request.outputTokens,
+      maxTokens: request.maxTokens,
+      outputTokens: request.outputTokens,
       ...(request.shared === undefined ? {} : { shared: request.shared }),
     }
   }

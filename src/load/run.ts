@@ -8,6 +8,13 @@ import { type LoadResult, mayRetry, retryAfterOf, settleExchange } from './outco
 import type { PlannedRequest } from './plan.ts'
 import { createPromptWriter } from './prompt.ts'
 
+/**
+ * Who ends an answer. `server`: the model itself, below the client's cap, as in life. `exact`: the plan, by a cap that
+ * the server is told to reach (`ignore_eos`), so that whoever reads the cap knows the length. `simulated`: the plan, by
+ * a field that only our simulated engine heeds, so that the length is the same everywhere and yet nobody's to know.
+ */
+export type LengthRule = 'server' | 'exact' | 'simulated'
+
 export interface LoadOptions {
   /** Base addresses, e.g. `http://127.0.0.1:8080`; several are taken in turn (round-robin). */
   readonly urls: readonly string[]
@@ -15,6 +22,8 @@ export interface LoadOptions {
   readonly apiKey?: string
   readonly plan: Iterable<PlannedRequest>
   readonly seed: number
+  /** Default: `server`. */
+  readonly lengths?: LengthRule
   /** Times that a shed request is sent again after the wait it was told; 0: never. */
   readonly retries?: number
   /** How long to wait for answers after the last arrival; what is still open then is left (as a client leaves). */
@@ -133,13 +142,13 @@ class LoadClient {
   }
 
   #write(planned: PlannedRequest, path: string, retries: number): ExchangeRequest {
-    const { apiKey, model } = this.#options
+    const { apiKey, model, lengths = 'server' } = this.#options
     const body = {
       model,
       messages: [
         { role: 'user', content: this.#prompts.write(planned.promptTokens, planned.id, planned.shared) },
       ],
-      max_tokens: planned.maxTokens,
+      ...lengthFields(planned, lengths),
       stream: true,
       stream_options: { include_usage: true },
     }
@@ -157,6 +166,22 @@ class LoadClient {
 
   async close(): Promise<void> {
     await Promise.allSettled(this.#targets.map(({ pool }) => pool.destroy()))
+  }
+}
+
+function lengthFields(
+  { maxTokens, outputTokens }: PlannedRequest,
+  rule: LengthRule,
+): Record<string, unknown> {
+  switch (rule) {
+    case 'server':
+      return { max_tokens: maxTokens }
+    case 'exact':
+      return { max_tokens: outputTokens, ignore_eos: true }
+    case 'simulated':
+      return { max_tokens: maxTokens, vllm_xargs: { output_tokens: outputTokens } }
+    default:
+      return rule satisfies never
   }
 }
 

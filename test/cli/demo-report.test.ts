@@ -20,7 +20,7 @@ function tallyOf(counts: Readonly<Record<string, readonly [good: number, bad: nu
     for (let index = 0; index < good + bad; index++) {
       const slo = DEMO_CLASSES.chat
       if (slo === undefined) throw new RangeError('no chat class')
-      const planned = { id: 'r', atMs: 0, phase, slo, promptTokens: 1, maxTokens: 1 }
+      const planned = { id: 'r', atMs: 0, phase, slo, promptTokens: 1, maxTokens: 1, outputTokens: 1 }
       const verdict: SloVerdict = { kind: index < good ? 'good' : 'bad' }
       tally.offered(planned)
       tally.settled({

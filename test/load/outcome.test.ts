@@ -14,7 +14,15 @@ const slo: SloClass = {
   overload: 'shed',
   maxWaitMs: 1000,
 }
-const planned: PlannedRequest = { id: 'r1', atMs: 0, phase: 'all', slo, promptTokens: 100, maxTokens: 11 }
+const planned: PlannedRequest = {
+  id: 'r1',
+  atMs: 0,
+  phase: 'all',
+  slo,
+  promptTokens: 100,
+  maxTokens: 11,
+  outputTokens: 11,
+}
 const served: ExchangeOutcome = {
   status: 200,
   headers: {},

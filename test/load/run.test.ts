@@ -23,6 +23,7 @@ const planOf = (count: number): PlannedRequest[] =>
     slo,
     promptTokens: 20,
     maxTokens: 1,
+    outputTokens: 1,
   }))
 afterEach(closeServers)
 
@@ -67,6 +68,16 @@ describe('runLoad', () => {
       stream_options: { include_usage: true },
     })
     expect(body.messages[0]?.content).toHaveLength(80)
+  })
+
+  it.each([
+    ['server', { max_tokens: 1 }],
+    ['exact', { max_tokens: 1, ignore_eos: true }],
+    ['simulated', { max_tokens: 1, vllm_xargs: { output_tokens: 1 } }],
+  ] as const)('has answers end by the rule %s', async (lengths, fields) => {
+    const server = await scripted(answer)
+    await run([server.url], 1, { lengths })
+    expect(JSON.parse(server.requests[0]?.body ?? '')).toMatchObject(fields)
   })
 
   it('takes several addresses in turn', async () => {

@@ -13,7 +13,7 @@ const result = (
 ): LoadResult => {
   const slo = { name, ttftPer1kTokensMs: 0, weight: 1, overload: 'shed', maxWaitMs: 0 } as const
   return {
-    planned: { id: 'r', atMs: 0, phase, slo, promptTokens: 1, maxTokens: 1 },
+    planned: { id: 'r', atMs: 0, phase, slo, promptTokens: 1, maxTokens: 1, outputTokens: 1 },
     facts: { outcome: 'completed', outputTokens: 2, ttftMs: 10 } as JudgeFacts,
     verdict: { kind },
     retries: 0,
