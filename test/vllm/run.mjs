@@ -6,7 +6,7 @@
  * Takes some 5 minutes, and as long again for the installation at first use (7 GB; see servers.mjs). Prints a line a
  * case and the counts; exit code 0 when all passed. Skips loudly without Python >= 3.11.
  */
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -52,14 +52,21 @@ tenants:
 `
 }
 
-async function startSluice(settings) {
+const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
+
+/** Writes the file and has Sluice check it, before minutes are spent on starting engines. */
+function writeConfig(settings) {
   mkdirSync(STATE, { recursive: true })
   const file = join(STATE, 'sluice.yaml')
-  const logFile = join(STATE, 'sluice.log')
   writeFileSync(file, configText(settings))
+  execFileSync(process.execPath, [MAIN, 'validate', file], { stdio: ['ignore', 'ignore', 'inherit'] })
+  return file
+}
+
+async function startSluice(file, settings) {
+  const logFile = join(STATE, 'sluice.log')
   const log = openSync(logFile, 'w')
-  const main = join(ROOT, 'dist', 'cli', 'main.js')
-  const child = spawn(process.execPath, [main, 'serve', '-c', file], { stdio: ['ignore', log, log] })
+  const child = spawn(process.execPath, [MAIN, 'serve', '-c', file], { stdio: ['ignore', log, log] })
   closeSync(log)
   await until('Sluice is ready', 20_000, async () => {
     if (child.exitCode !== null)
@@ -115,6 +122,8 @@ async function main() {
   const [port, adminPort, ...enginePorts] = await Promise.all([1, 2, 3, 4].map(freePort))
   const key = `sk-${randomBytes(16).toString('hex')}`
   const seat = { base: `http://127.0.0.1:${port}`, key, model: servers.MODEL_NAME }
+  const settings = { port, adminPort, enginePorts, key }
+  const file = writeConfig(settings)
   let sluice
   const end = async () => {
     sluice?.kill('SIGKILL')
@@ -124,7 +133,7 @@ async function main() {
   try {
     console.log('starting two vLLM servers (about a minute) ...')
     await servers.start(enginePorts, ENGINE_ARGS)
-    sluice = await startSluice({ port, adminPort, enginePorts, key })
+    sluice = await startSluice(file, settings)
     await runCases('JS SDK', sdkCases(seat))
     await runPython(seat)
     const fleet = { ...seat, enginePorts, engineArgs: ENGINE_ARGS, tightClass: TIGHT_CLASS, sluice }
