@@ -25,7 +25,7 @@ export class TenantLimiter {
    * a request larger than the whole bucket passes when the bucket is full, and is paid off afterwards.
    */
   take(tenant: string, limits: TenantLimits | undefined, tokens: Tokens, nowMs: Ms): Ms | undefined {
-    const books = this.#open(tenant, limits ?? {}, nowMs)
+    const books = this.#open(tenant, nowMs)
     if (limits === undefined) {
       books.concurrentRequests++
       return undefined
@@ -62,13 +62,14 @@ export class TenantLimiter {
     return this.#books.get(tenant)?.concurrentRequests ?? 0
   }
 
-  #open(tenant: string, limits: TenantLimits, nowMs: Ms): TenantBooks {
+  #open(tenant: string, nowMs: Ms): TenantBooks {
     let books = this.#books.get(tenant)
     if (books === undefined) {
+      // Filled to the brim, wherever that is: a limit may be configured only later.
       books = {
         concurrentRequests: 0,
-        requests: { level: Math.max(1, limits.requestsPerSec ?? 0), atMs: nowMs },
-        tokens: { level: limits.tokensPerMin ?? 0, atMs: nowMs },
+        requests: { level: Number.POSITIVE_INFINITY, atMs: nowMs },
+        tokens: { level: Number.POSITIVE_INFINITY, atMs: nowMs },
       }
       this.#books.set(tenant, books)
     }

@@ -1,0 +1,79 @@
+/** The ledger of one replica: its sums are those of the permits in it, and nothing is left when the last has gone. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type InFlight, ReplicaLedger } from '../../src/core/ledger.ts'
+import { inFlightOf, reportOf, someOffer } from './core-rig.ts'
+
+function sums(ledger: ReplicaLedger) {
+  const { backlogTokens, contextTokens, inFlightSequences, decodingSequences, inFlightRequests } = ledger
+  return { backlogTokens, contextTokens, inFlightSequences, decodingSequences, inFlightRequests }
+}
+
+describe('the ledger', () => {
+  it('moves a permit from prefilling to decoding once', () => {
+    const ledger = new ReplicaLedger(reportOf('r1'))
+    ledger.dispatch(inFlightOf(1, someOffer({ promptTokens: 100, sequences: 2 }), { uncachedTokens: 40 }))
+    expect(sums(ledger)).toEqual({
+      backlogTokens: 40,
+      contextTokens: 100,
+      inFlightSequences: 2,
+      decodingSequences: 0,
+      inFlightRequests: 1,
+    })
+    expect(ledger.firstToken(1, 30)).toBe(true)
+    expect(ledger.firstToken(1, 40)).toBe(false)
+    expect(sums(ledger)).toMatchObject({ backlogTokens: 0, decodingSequences: 2, inFlightSequences: 2 })
+    expect(ledger.decoding.get(1)?.firstTokenAtMs).toBe(30)
+    expect(ledger.lastFirstTokenAtMs).toBe(30)
+  })
+
+  it('throws on a second release and changes nothing', () => {
+    const ledger = new ReplicaLedger(reportOf('r1'))
+    ledger.dispatch(inFlightOf(1, someOffer()))
+    ledger.dispatch(inFlightOf(2, someOffer()))
+    ledger.release(1)
+    const before = sums(ledger)
+    const { version } = ledger
+    expect(() => ledger.release(1)).toThrow(/permit 1 is not out at r1/)
+    expect(sums(ledger)).toEqual(before)
+    expect(ledger.version).toBe(version)
+  })
+
+  it('is exactly empty when its last permit has gone, whatever the sizes', () => {
+    const size = fc.double({ min: 0.1, max: 30_000, noNaN: true })
+    const stories = fc.array(
+      fc.record({ prompt: size, cached: fc.double({ min: 0, max: 1, noNaN: true }), events: fc.array(size) }),
+      { minLength: 1, maxLength: 12 },
+    )
+    fc.assert(
+      fc.property(stories, fc.boolean(), (rows, backwards) => {
+        const ledger = new ReplicaLedger(reportOf('r1'))
+        const permits: InFlight[] = rows.map(({ prompt, cached }, index) =>
+          inFlightOf(index, someOffer({ promptTokens: prompt, sequences: 1 + (index % 3) }), {
+            uncachedTokens: prompt * cached,
+          }),
+        )
+        for (const permit of permits) ledger.dispatch(permit)
+        rows.forEach(({ events }, index) => {
+          const permit = permits[index]
+          if (permit === undefined || events.length === 0) return
+          ledger.firstToken(index, index)
+          for (const count of events) ledger.progress(permit, count, index)
+        })
+        const expected = permits.reduce(
+          (sum, { offer, contentEvents }) => sum + offer.promptTokens + contentEvents,
+          0,
+        )
+        expect(ledger.contextTokens / expected).toBeCloseTo(1, 9)
+        for (const { permitId } of backwards ? permits.toReversed() : permits) ledger.release(permitId)
+        expect(sums(ledger)).toEqual({
+          backlogTokens: 0,
+          contextTokens: 0,
+          inFlightSequences: 0,
+          decodingSequences: 0,
+          inFlightRequests: 0,
+        })
+      }),
+    )
+  })
+})

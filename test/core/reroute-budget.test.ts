@@ -1,0 +1,39 @@
+/** The reroute budget: a share of the last ten seconds' dispatches, never less than a few. */
+import { describe, expect, it } from 'vitest'
+import { REROUTE_FLOOR_REQUESTS } from '../../src/core/gate-settings.ts'
+import { RerouteBudget } from '../../src/core/reroute-budget.ts'
+
+function granted(budget: RerouteBudget, ratio: number, nowMs: number, tries = 100): number {
+  let count = 0
+  for (let i = 0; i < tries; i++) if (budget.take(ratio, nowMs)) count++
+  return count
+}
+
+describe('the reroute budget', () => {
+  it('lets a quiet proxy reroute a few, and none at a share of 0', () => {
+    expect(granted(new RerouteBudget(), 0.1, 0)).toBe(REROUTE_FLOOR_REQUESTS)
+    expect(granted(new RerouteBudget(), 0, 0)).toBe(0)
+  })
+
+  it('grants the share of what was dispatched in the window', () => {
+    const budget = new RerouteBudget()
+    for (let i = 0; i < 100; i++) budget.dispatched(i * 90)
+    expect(granted(budget, 0.1, 9000)).toBe(10)
+    expect(granted(budget, 0.1, 9100)).toBe(0)
+  })
+
+  it('forgets both after ten seconds', () => {
+    const budget = new RerouteBudget()
+    for (let i = 0; i < 100; i++) budget.dispatched(0)
+    expect(granted(budget, 0.1, 9999)).toBe(10)
+    expect(granted(budget, 0.1, 10_000)).toBe(0)
+    expect(granted(budget, 0.1, 19_999)).toBe(REROUTE_FLOOR_REQUESTS)
+  })
+
+  it('starts at any origin and survives a long silence', () => {
+    const budget = new RerouteBudget()
+    budget.dispatched(1e9)
+    expect(granted(budget, 0.1, 1e9)).toBe(REROUTE_FLOOR_REQUESTS)
+    expect(granted(budget, 0.1, 5e9)).toBe(REROUTE_FLOOR_REQUESTS)
+  })
+})
