@@ -86,6 +86,9 @@ export class Dispatcher implements RelayOwner {
     this.#stories.set(requestId, { intake, answer })
     answer.onLeft = () => this.#clientLeft(requestId)
     this.#sweepLater()
+    // It may be dispatched at once: what was decoded so far belongs to the time before its prefill.
+    const told = this.#streams.progress()
+    if (told !== undefined) this.tell({ kind: 'progress', ...told })
     this.tell({ kind: 'offer', offer: intake.offer })
   }
 

@@ -1,6 +1,6 @@
 /** How long an engine step takes: one parameter vector per replica group, learnt from two kinds of observation. */
 import type { Ms, Tokens } from '../core/units.ts'
-import { type LinearEstimate, linearEstimate, observe, predict } from './kalman.ts'
+import { type LinearEstimate, linearEstimate, observe } from './kalman.ts'
 
 /**
  * What is believed before anything is seen. The formula is that of a chunked-prefill engine (decision notes, C1):
@@ -30,44 +30,39 @@ export const UNKNOWN_ENGINE: StepPrior = {
   uncertaintyRatio: 10,
 }
 
+/** The learnt parameters, in the order of `StepPrior`; contexts and prefill tokens count in thousands. */
 export interface StepModel {
   readonly prior: StepPrior
-  /** [base, per sequence, per 1000 context tokens] of a decode step, in ms. */
-  readonly decode: LinearEstimate
-  /** [request overhead, per chunk, per 1000 prefill tokens], in ms on top of the decode steps meanwhile. */
-  readonly prefill: LinearEstimate
+  readonly estimate: LinearEstimate
 }
 
-/** Relative noise of one window's mean step, and of one first-token interval. */
+/** Relative noise of an interval. */
 const DECODE_NOISE_RATIO = 0.1
 const PREFILL_NOISE_RATIO = 0.15
+/** An interval begins or ends within a step, so its count is off by about this many. */
+const COUNT_NOISE_STEPS = 0.4
 /** Clocks and event loops blur any interval by about this much, in ms. */
 const CLOCK_NOISE_MS: Ms = 1
 /** A chunk can be cheaper than its tokens' share of a step, by about one decode step at most. */
 const CHUNK_STD_MS: Ms = 5
 
 export function stepModel(prior: StepPrior = UNKNOWN_ENGINE): StepModel {
-  const unsure = prior.uncertaintyRatio
-  return {
-    prior,
-    decode: linearEstimate(
-      [prior.baseMs, prior.perSequenceMs, prior.perContextTokenMs * 1000],
-      [prior.baseMs * unsure, prior.perSequenceMs * unsure, prior.perContextTokenMs * 1000 * unsure],
-    ),
-    prefill: linearEstimate(
-      [prior.requestOverheadMs, prior.perChunkMs, prior.perPrefillTokenMs * 1000],
-      [
-        prior.requestOverheadMs * unsure,
-        Math.max(CHUNK_STD_MS, prior.baseMs) * unsure,
-        prior.perPrefillTokenMs * 1000 * unsure,
-      ],
-    ),
-  }
+  const mean = [
+    prior.baseMs,
+    prior.perSequenceMs,
+    prior.perContextTokenMs * 1000,
+    prior.requestOverheadMs,
+    prior.perChunkMs,
+    prior.perPrefillTokenMs * 1000,
+  ]
+  const std = mean.map((value) => Math.max(1e-3, Math.abs(value)) * prior.uncertaintyRatio)
+  std[4] = Math.max(CHUNK_STD_MS, std[4] ?? 0)
+  return { prior, estimate: linearEstimate(mean, std) }
 }
 
 /** A decode step of `sequences` sequences over `contextTokens`, in ms; above 0. Negative terms are read as 0. */
 export function decodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
-  const [base = 0, perSequence = 0, perContext = 0] = model.decode.mean
+  const [base = 0, perSequence = 0, perContext = 0] = model.estimate.mean
   const ms = base + Math.max(0, perSequence) * sequences + (Math.max(0, perContext) * contextTokens) / 1000
   return Math.max(0.1, ms)
 }
@@ -75,7 +70,7 @@ export function decodeStepMs(model: StepModel, sequences: number, contextTokens:
 /** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */
 export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
   if (tokens <= 0) return 0
-  const [, perChunk = 0, per1k = 0] = model.prefill.mean
+  const [, , , , perChunk = 0, per1k = 0] = model.estimate.mean
   const chunks = Math.ceil(tokens / chunkTokens)
   return Math.max(0, perChunk * chunks + (Math.max(0, per1k) * tokens) / 1000)
 }
@@ -92,9 +87,13 @@ export function prefillMs(
   return prefillStallMs(model, tokens, chunkTokens) + chunks * decodeStepMs(model, sequences, contextTokens)
 }
 
-/** Overhead of a request outside of steps, in ms; at least 0. */
+/**
+ * What a request that finds no prefill going on takes besides its steps, in ms. It may be learnt as negative, by up to
+ * the decode step that its first token shares.
+ */
 export function requestOverheadMs(model: StepModel): Ms {
-  return Math.max(0, model.prefill.mean[0] ?? 0)
+  const [base = 0, , , overhead = 0] = model.estimate.mean
+  return Math.max(-Math.max(0, base), overhead)
 }
 
 /** First kind: `steps` decode steps took `elapsedMs` while nothing prefilled. */
@@ -106,9 +105,13 @@ export function observeDecode(
   contextTokens: Tokens,
 ): void {
   if (!(steps > 0)) return
-  const stepMs = elapsedMs / steps
-  const noise = DECODE_NOISE_RATIO * stepMs + CLOCK_NOISE_MS / steps
-  observe(model.decode, [1, sequences, contextTokens / 1000], stepMs, noise)
+  const noise = (DECODE_NOISE_RATIO + COUNT_NOISE_STEPS / steps) * elapsedMs + CLOCK_NOISE_MS
+  observe(
+    model.estimate,
+    [steps, steps * sequences, (steps * contextTokens) / 1000, 0, 0, 0],
+    elapsedMs,
+    noise,
+  )
 }
 
 /** Second kind: an interval that ended with first tokens, in which the engine prefilled all the time. */
@@ -126,17 +129,8 @@ export interface PrefillInterval {
 
 export function observePrefill(model: StepModel, interval: PrefillInterval): void {
   const { elapsedMs, starts, prefillTokens, chunks, steps, sequences, contextTokens } = interval
-  const decodingMs = steps * decodeStepMs(model, sequences, contextTokens)
-  const x = [starts, chunks, prefillTokens / 1000]
-  const noise = PREFILL_NOISE_RATIO * elapsedMs + CLOCK_NOISE_MS + 0.3 * (elapsedMs / Math.max(1, steps))
-  observe(model.prefill, x, elapsedMs - decodingMs, noise)
-}
-
-/** What the model says of an interval, in ms; the other side of `observePrefill`. */
-export function intervalMs(model: StepModel, interval: Omit<PrefillInterval, 'elapsedMs'>): Ms {
-  const decodingMs = interval.steps * decodeStepMs(model, interval.sequences, interval.contextTokens)
-  return (
-    decodingMs +
-    Math.max(0, predict(model.prefill, [interval.starts, interval.chunks, interval.prefillTokens / 1000]))
-  )
+  if (!(elapsedMs > 0)) return
+  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, starts, chunks, prefillTokens / 1000]
+  const noise = (PREFILL_NOISE_RATIO + COUNT_NOISE_STEPS / Math.max(1, steps)) * elapsedMs + CLOCK_NOISE_MS
+  observe(model.estimate, x, elapsedMs, noise)
 }

@@ -3,19 +3,25 @@ import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { observeDecode, observePrefill, type StepModel } from './step-model.ts'
 
-/** A decode window is read after so many steps; a membership change ends it early. */
+/** A decode window is read after so many steps, or when a prefill begins. */
 const DECODE_WINDOW_STEPS = 8
-const MIN_DECODE_STEPS = 3
+const MIN_DECODE_STEPS = 2
 /** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
 const PREFILL_WINDOW_CHUNKS = 2
 /** First tokens closer together than this left the engine in one step, in ms. */
 const SAME_STEP_MS: Ms = 1
 
+/** Streams may come and go in it: their number is integrated over time. */
 interface DecodeWindow {
-  startedAtMs: Ms
-  lastAtMs: Ms
+  readonly startedAtMs: Ms
   tokens: Tokens
-  readonly version: number
+  /** When tokens were last counted; what came later is not in `tokens` yet. */
+  countedAtMs: Ms
+  /** Sequences times ms up to `countedAtMs`, and since then up to `heldAtMs`. */
+  sequenceMs: number
+  uncountedSequenceMs: number
+  heldAtMs: Ms
+  heldSequences: number
 }
 
 interface PrefillWindow {
@@ -72,16 +78,18 @@ export function windowsProgress(
     return
   }
   const open = windows.decode
-  if (open === undefined || open.version !== ledger.version) {
-    readDecode(windows, model, ledger)
-    windows.decode = { startedAtMs: nowMs, lastAtMs: nowMs, tokens: 0, version: ledger.version }
+  if (open === undefined) {
+    windows.decode = openDecode(ledger, nowMs)
     return
   }
+  hold(open, ledger, nowMs)
   open.tokens += tokens
-  open.lastAtMs = nowMs
+  open.countedAtMs = nowMs
+  open.sequenceMs += open.uncountedSequenceMs
+  open.uncountedSequenceMs = 0
   if (open.tokens < DECODE_WINDOW_STEPS * Math.max(1, ledger.decodingSequences)) return
   readDecode(windows, model, ledger)
-  windows.decode = { startedAtMs: nowMs, lastAtMs: nowMs, tokens: 0, version: ledger.version }
+  windows.decode = openDecode(ledger, nowMs)
 }
 
 /** To be called before a first token is booked. */
@@ -101,11 +109,19 @@ export function windowsFirstToken(
   if (ledger.prefilling.size > 1) return
   closePrefill(windows, model, ledger)
   windows.prefill = undefined
-  windows.decode = undefined
+  windows.decode = openDecode(ledger, nowMs)
+  windows.decode.heldSequences += inFlight.offer.sequences
 }
 
-/** To be called after a request left without a first token. */
-export function windowsSpoilt(windows: StepWindows, ledger: ReplicaLedger): void {
+/** To be called after a permit was given back; `spoilt` when it had not had its first token. */
+export function windowsReleased(
+  windows: StepWindows,
+  ledger: ReplicaLedger,
+  spoilt: boolean,
+  nowMs: Ms,
+): void {
+  if (windows.decode !== undefined) hold(windows.decode, ledger, nowMs)
+  if (!spoilt) return
   if (ledger.prefilling.size === 0) windows.prefill = undefined
   else if (windows.prefill !== undefined) windows.prefill.spoilt = true
 }
@@ -158,12 +174,31 @@ function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLed
   windows.prefillWindows++
 }
 
+function openDecode(ledger: ReplicaLedger, nowMs: Ms): DecodeWindow {
+  return {
+    startedAtMs: nowMs,
+    tokens: 0,
+    countedAtMs: nowMs,
+    sequenceMs: 0,
+    uncountedSequenceMs: 0,
+    heldAtMs: nowMs,
+    heldSequences: ledger.decodingSequences,
+  }
+}
+
+/** Integrates the sequences up to now and takes their new number. */
+function hold(open: DecodeWindow, ledger: ReplicaLedger, nowMs: Ms): void {
+  open.uncountedSequenceMs += open.heldSequences * (nowMs - open.heldAtMs)
+  open.heldAtMs = nowMs
+  open.heldSequences = ledger.decodingSequences
+}
+
 function readDecode(windows: StepWindows, model: StepModel, ledger: ReplicaLedger): void {
   const open = windows.decode
-  const sequences = ledger.decodingSequences
-  if (open === undefined || sequences < 1 || open.version !== ledger.version) return
-  const steps = open.tokens / sequences
-  if (steps < MIN_DECODE_STEPS) return
-  observeDecode(model, steps, open.lastAtMs - open.startedAtMs, sequences, ledger.contextTokens)
+  if (open === undefined) return
+  const elapsedMs = open.countedAtMs - open.startedAtMs
+  const sequences = elapsedMs > 0 ? open.sequenceMs / elapsedMs : 0
+  if (sequences < 1 || open.tokens < MIN_DECODE_STEPS * sequences) return
+  observeDecode(model, open.tokens / sequences, elapsedMs, sequences, ledger.contextTokens)
   windows.decodeWindows++
 }

@@ -13,7 +13,7 @@ import {
   windowsDispatched,
   windowsFirstToken,
   windowsProgress,
-  windowsSpoilt,
+  windowsReleased,
 } from '../estimate/step-windows.ts'
 
 /** What is learnt once for replicas that are alike. */
@@ -25,8 +25,7 @@ export interface GroupLearnt {
   prefillWindows: number
 }
 
-/** Evidence before predictions may shed: intervals of each kind, and first tokens compared with their prediction. */
-const TRUST_DECODE_WINDOWS = 3
+/** Evidence before predictions may shed: first-token intervals, and first tokens compared with their prediction. */
 const TRUST_PREFILL_WINDOWS = 4
 const TRUST_FIRST_TOKENS = 8
 /** Mean |ln(observed/predicted)| above which predictions are not believed: off by a factor of two. */
@@ -72,7 +71,6 @@ export class Learnt {
     const group = this.#groups.get(groupId)
     return (
       group !== undefined &&
-      group.decodeWindows >= TRUST_DECODE_WINDOWS &&
       group.prefillWindows >= TRUST_PREFILL_WINDOWS &&
       group.error.samples >= TRUST_FIRST_TOKENS &&
       group.error.absLogError <= TRUST_MAX_ABS_LOG_ERROR
@@ -132,9 +130,9 @@ export class Learnt {
   }
 
   /** A permit is back: learns its length when it ran to its end, and closes what was open of it. */
-  released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined): void {
+  released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: Ms): void {
     this.#predictedMs.delete(inFlight.permitId)
-    if (inFlight.firstTokenAtMs === undefined) windowsSpoilt(this.#windowsOf(ledger), ledger)
+    windowsReleased(this.#windowsOf(ledger), ledger, inFlight.firstTokenAtMs === undefined, nowMs)
     const { offer } = inFlight
     if (report?.outcome !== 'completed' || offer.kind === 'compute') return
     const outputTokens = report.usage?.outputTokens
@@ -159,8 +157,7 @@ export class Learnt {
     const groups = [...this.#groups].map(([groupId, group]) => ({
       groupId,
       trusted: this.trusted(groupId),
-      decode: [...group.model.decode.mean],
-      prefill: [...group.model.prefill.mean],
+      step: stepSnapshot(group.model),
       decodeWindows: group.decodeWindows,
       prefillWindows: group.prefillWindows,
       error: { ...group.error, quantiles: { ...group.error.quantiles } },
@@ -203,4 +200,17 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
+}
+
+/** The step parameters by name, in the units of the names. */
+function stepSnapshot({ estimate: { mean } }: StepModel): Record<string, number> {
+  const [
+    baseMs = 0,
+    perSequenceMs = 0,
+    per1kContextMs = 0,
+    requestOverheadMs = 0,
+    perChunkMs = 0,
+    per1kPrefillMs = 0,
+  ] = mean
+  return { baseMs, perSequenceMs, per1kContextMs, requestOverheadMs, perChunkMs, per1kPrefillMs }
 }

@@ -17,8 +17,8 @@ export const TPOT_USE_RATIO = 0.95
 const SLACK_LENGTH_QUANTILE = 0.3
 /** Streams that are late by more than this are lost and no longer veto, in ms. */
 const LOST_BY_MS: Ms = 20
-/** The middle of what a running step still takes, as a share of a step. */
-const RESIDUAL_STEP_RATIO = 0.5
+/** A step that runs at dispatch is counted whole, as observations count it; the learnt overhead corrects for that. */
+const RUNNING_STEPS = 1
 
 export interface Outlook {
   readonly ledger: ReplicaLedger
@@ -55,7 +55,7 @@ export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number
     ledger,
     model,
     chunkTokens: chunk,
-    riskFactor: Math.max(1, error.quantiles.p80),
+    riskFactor: Math.max(1, error.quantiles.p50 * 1.05),
     backlogTokens,
     backlogMs,
     decodeStepMs: stepMs,
@@ -68,15 +68,20 @@ export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number
 /** Engine's own part of TTFT if `uncachedTokens` were sent there now: median, in ms. */
 export function engineTtftMs(view: Outlook, uncachedTokens: Tokens): Ms {
   const { ledger, model, chunkTokens: chunk } = view
-  const residualMs =
-    ledger.decodingSequences > 0 && view.backlogTokens === 0 ? RESIDUAL_STEP_RATIO * view.decodeStepMs : 0
+  const residualMs = view.backlogTokens === 0 ? runningStepMs(view) : 0
   const ownMs = prefillMs(model, uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
-  return requestOverheadMs(model) + residualMs + view.backlogMs + ownMs
+  return Math.max(1, requestOverheadMs(model) + residualMs + view.backlogMs + ownMs)
+}
+
+function runningStepMs({ ledger, model }: Outlook): Ms {
+  if (ledger.decodingSequences === 0) return 0
+  return RUNNING_STEPS * decodeStepMs(model, ledger.decodingSequences, ledger.contextTokens)
 }
 
 /** The same for what was sent there last and is the end of the backlog: median, in ms. */
 export function lastDispatchTtftMs(view: Outlook): Ms {
-  return requestOverheadMs(view.model) + view.backlogMs
+  const residualMs = view.ledger.prefilling.size === 1 ? runningStepMs(view) : 0
+  return Math.max(1, requestOverheadMs(view.model) + residualMs + view.backlogMs)
 }
 
 /** What the request's prefill adds to the steps of those who stream there, in ms. */

@@ -168,7 +168,7 @@ class SimRun {
     if (patienceMs !== undefined) {
       this.#queue.push(this.#nowMs + patienceMs, { kind: 'impatient', requestId: request.id })
     }
-    this.#dispatcher.tell(gateIndex, { kind: 'offer', offer })
+    this.#dispatcher.offer(gateIndex, offer)
     this.#nextArrival()
   }
 

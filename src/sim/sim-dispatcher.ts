@@ -3,6 +3,7 @@ import type { GateEffect } from '../core/effects.ts'
 import type { BounceCause, GateEvent } from '../core/events.ts'
 import type { Gate } from '../core/gate.ts'
 import type { SettleOutcome } from '../core/records.ts'
+import type { Offer } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { SequenceView, StepReport } from './engine-types.ts'
 import { toEngineRequest } from './offer.ts'
@@ -55,6 +56,12 @@ export class SimDispatcher {
   /** Every call below happens at that instant until the next one is set. */
   setNow(nowMs: Ms): void {
     this.#nowMs = nowMs
+  }
+
+  /** Offers a request; what was decoded so far belongs to the time before its prefill, so it is told first. */
+  offer(gateIndex: number, offer: Offer): void {
+    for (const replica of this.#parts.replicas) this.#flush(replica)
+    this.tell(gateIndex, { kind: 'offer', offer })
   }
 
   handle(event: DispatcherEvent): void {
