@@ -10,7 +10,8 @@ interface EngineFlags {
   readonly profile: string
   readonly port: number
   readonly host: string
-  readonly model: readonly string[]
+  readonly servedModelName: readonly string[]
+  readonly model?: string
   readonly maxNumSeqs?: number
   readonly maxNumBatchedTokens?: number
   readonly maxModelLen?: number
@@ -58,16 +59,13 @@ export function engineCommand(terminal: Terminal = systemTerminal): Command {
     .option('--speed <times>', 'run that many times as fast as the profile', positiveArgument, 1)
     .option('--list-profiles', 'print every profile id and end')
     .addHelpText('after', EXAMPLES)
-    .action(async (flags: EngineFlags & { servedModelName: readonly string[]; model?: string }) => {
+    .action(async (flags: EngineFlags) => {
       if (flags.listProfiles) terminal.out(`${profileIds().join('\n')}\n`)
       else await run(serverOptions(flags, terminal), terminal)
     })
 }
 
-function serverOptions(
-  flags: EngineFlags & { servedModelName: readonly string[]; model?: string },
-  terminal: Terminal,
-): EngineServerOptions {
+function serverOptions(flags: EngineFlags, terminal: Terminal): EngineServerOptions {
   const { maxNumSeqs, maxNumBatchedTokens, maxModelLen, kvBlocks, maxNumQueuedReqs, maxNumQueuedTokens } =
     flags
   const apiKey = flags.apiKeyEnv === undefined ? undefined : terminal.env[flags.apiKeyEnv]

@@ -57,7 +57,8 @@ function priorsOf(config: Config): Readonly<Record<string, StepPrior>> {
   return Object.fromEntries(entries)
 }
 
-function priorOf(profileId: string): StepPrior {
+/** What a profile says of an engine, unsure as fits are. Throws a RangeError for an unknown profile. */
+export function priorOf(profileId: string): StepPrior {
   const { prefill, decode, stepOverheadMs, requestOverheadMs } = profile(profileId)
   return {
     baseMs: decode.baseMs + stepOverheadMs,

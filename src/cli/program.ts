@@ -27,6 +27,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./load.ts')).loadCommand(terminal),
   },
   {
+    name: 'engine',
+    summary: 'run a simulated vLLM server: its scheduler, its API and its metrics, without a GPU',
+    load: async (terminal) => (await import('./engine.ts')).engineCommand(terminal),
+  },
+  {
+    name: 'simulate',
+    summary: 'run a workload against a simulated fleet in virtual time, schedulers side by side',
+    load: async (terminal) => (await import('./simulate.ts')).simulateCommand(terminal),
+  },
+  {
     name: 'validate',
     summary: 'check configuration files and show what they say',
     load: async (terminal) => (await import('./validate.ts')).validateCommand(terminal),

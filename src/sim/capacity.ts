@@ -1,7 +1,7 @@
 /** Finds what a bare fleet can carry, so that loads can be named in multiples of it. */
 import type { SloClass } from '../core/request.ts'
 import type { Ms, Ratio } from '../core/units.ts'
-import { bareScheduler } from './bare-scheduler.ts'
+import { createRoundRobin } from '../policies/rivals/round-robin.ts'
 import type { EngineOptions } from './engine-types.ts'
 import { steadyRate } from './rates.ts'
 import { summarize } from './report.ts'
@@ -86,7 +86,7 @@ function trial(options: CapacityOptions, ratePerSec: number, durationMs: Ms, dra
       ...(lengthRatio === undefined ? {} : { lengthRatio }),
       ...(gapCv === undefined ? {} : { gapCv }),
     }),
-    createScheduler: bareScheduler,
+    createScheduler: createRoundRobin,
     reportsProgress: false,
     seed,
     drainMs,

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { GateEffect } from '../../src/core/effects.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { bareScheduler } from '../../src/sim/bare-scheduler.ts'
+import { createRoundRobin } from '../../src/policies/rivals/round-robin.ts'
 import { findCapacity } from '../../src/sim/capacity.ts'
 import { profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'
@@ -22,7 +22,7 @@ function run(options: Partial<SimOptions> = {}) {
   return simulate({
     replicas: [{ engine: SLOW }, { engine: SLOW }],
     requests: workload(6),
-    createScheduler: bareScheduler,
+    createScheduler: createRoundRobin,
     ...options,
   })
 }
@@ -119,7 +119,7 @@ describe('what the gate is told', () => {
   /** The bare scheduler with its ears open. */
   function listening(heard: string[]): () => Scheduler {
     return () => ({
-      ...bareScheduler(),
+      ...createRoundRobin(),
       firstToken: (inFlight) => heard.push(`first ${inFlight.requestId}`),
       progress: (ledger, events, nowMs) => heard.push(`progress ${ledger.replicaId} ${events} ${nowMs}`),
       settled: (inFlight, _ledger, report) =>
@@ -153,7 +153,7 @@ describe('what the gate is told', () => {
   it('sees gauges late by the lag, and none once they are frozen', () => {
     const seen: [number, number][] = []
     const spy = (): Scheduler => {
-      const bare = bareScheduler()
+      const bare = createRoundRobin()
       return {
         ...bare,
         plan: (state, nowMs) => {
@@ -177,11 +177,11 @@ describe('wakeAt', () => {
   it('ticks at the wished instant and obeys only the last wish', () => {
     const ticks: number[] = []
     const patient = (): Scheduler => ({
-      ...bareScheduler(),
+      ...createRoundRobin(),
       plan: (state, nowMs) => {
         ticks.push(nowMs)
         const [first] = state.waiting
-        if (first === undefined || nowMs >= 500) return bareScheduler().plan(state, nowMs)
+        if (first === undefined || nowMs >= 500) return createRoundRobin().plan(state, nowMs)
         return { intents: [], wakeAtMs: nowMs < 100 ? 400 : 500 }
       },
     })
