@@ -149,6 +149,7 @@ describe('/health/slo', () => {
   it('is 200 with the state in the body, and 503 only on request', async () => {
     const { get, json, observer } = setUp()
     expect(await json('/health/slo')).toEqual({ state: 'unknown', raised: [] })
+    expect((await get('/health/slo?status=1')).status).toBe(200)
     for (let index = 0; index < 50; index++) observer.onSettled(shed())
     expect((await get('/health/slo')).status).toBe(200)
     expect(await json('/health/slo')).toMatchObject({

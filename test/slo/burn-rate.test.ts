@@ -69,6 +69,7 @@ describe('SloHealth', () => {
     expect(health.evaluate(1000)[0]).toMatchObject({ raisedBy: '1h/5m', sinceMs: 1000 })
     feed(87, 13, 8 * MINUTE_MS)
     expect(state(8 * MINUTE_MS)).toBe('critical')
+    expect(health.evaluate(8 * MINUTE_MS)[0]?.raisedBy).toBe('1h/5m')
     for (let minute = 14; minute < 60; minute++) feed(400, 0, minute * MINUTE_MS)
     expect(state(59 * MINUTE_MS)).toBe('ok')
   })
