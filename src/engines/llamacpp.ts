@@ -2,15 +2,13 @@
 import type { LoadSample } from './adapter.ts'
 import { type LoadTally, loadSample } from './load-page.ts'
 import { defineEngine, OPENAI_ROUTES } from './openai-base.ts'
-import { walkPage } from './prom-text.ts'
+import { families, walkPage } from './prom-text.ts'
 
 const RUNNING = 'llamacpp:requests_processing'
 const WAITING = 'llamacpp:requests_deferred'
 const DECODES = 'llamacpp:n_decode_total'
 
-const WANTED: ReadonlyMap<string, string> = new Map(
-  [RUNNING, WAITING, DECODES].map((name) => [name, name] as const),
-)
+const WANTED = families([RUNNING, WAITING, DECODES])
 
 function parseLoad(page: string): LoadSample | undefined {
   const tally: LoadTally = {}

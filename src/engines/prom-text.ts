@@ -3,7 +3,6 @@
 /** One sample. `labels` is the raw text between the braces; see `labelOf`. */
 export type SampleVisitor = (name: string, labels: string, value: number) => void
 
-const LF = 0x0a
 const HASH = 0x23
 const BACKSLASH = 0x5c
 const QUOTE = 0x22
@@ -12,39 +11,73 @@ const CLOSE = 0x7d
 /** Longest page that is read, in characters; what follows is ignored. */
 export const PAGE_CAP_CHARS = 4 << 20
 
+/** Wanted families, ready to be found: by two letters of a line first, and only then by the whole name. */
+export type Families = ReadonlyMap<number, readonly Family[]>
+
+interface Family {
+  /** As it is printed. */
+  readonly name: string
+  /** As it is visited. */
+  readonly as: string
+}
+
+/** Behind the common beginning `vllm:`, where names differ. */
+const TELLING_AT = 7
+
+function letters(text: string, at: number): number {
+  return text.charCodeAt(at) * 256 + (text.charCodeAt(at + TELLING_AT) & 0xff)
+}
+
 /**
- * Calls `visit` for each sample whose family is wanted, in page order. Names are normalised first (`vllm_x` is
- * `vllm:x`, since some exporters rewrite the colon). Values that are no finite number are left out, as are timestamps
- * and exemplars. `wanted` maps the normalised name to itself or to another name.
+ * Prepares the names to look for: each as itself, or a pair of the name on the page and the name to visit it as. Those
+ * with a colon are also found with an underscore in its place, since some exporters rewrite it. A name of fewer than
+ * eight letters throws a RangeError: what follows it on the line would be taken for its telling letter.
  */
-export function walkPage(page: string, wanted: ReadonlyMap<string, string>, visit: SampleVisitor): void {
+export function families(names: readonly (string | readonly [string, string])[]): Families {
+  const index = new Map<number, Family[]>()
+  for (const entry of names) {
+    const [name, as] = typeof entry === 'string' ? [entry, entry] : entry
+    if (name.length <= TELLING_AT) throw new RangeError(`family name too short to be found: ${name}`)
+    for (const printed of new Set([name, name.replace(':', '_')])) {
+      const key = letters(printed, 0)
+      index.set(key, [...(index.get(key) ?? []), { name: printed, as }])
+    }
+  }
+  return index
+}
+
+/**
+ * Calls `visit` for each sample of a wanted family, in page order, in one forward walk that slices nothing else. Values
+ * that are no finite number are left out, as are timestamps and exemplars.
+ */
+export function walkPage(page: string, wanted: Families, visit: SampleVisitor): void {
   const end = Math.min(page.length, PAGE_CAP_CHARS)
-  const initials = new Set<number>()
-  for (const name of wanted.keys()) initials.add(name.charCodeAt(0))
   let at = 0
   while (at < end) {
-    let stop = page.indexOf('\n', at)
-    if (stop < 0 || stop > end) stop = end
-    if (initials.has(page.charCodeAt(at))) readLine(page, at, stop, wanted, visit)
-    at = stop + 1
+    const candidates = wanted.get(letters(page, at))
+    if (candidates !== undefined) readLine(page, at, candidates, visit)
+    const lf = page.indexOf('\n', at)
+    if (lf < 0) return
+    at = lf + 1
   }
 }
 
-function readLine(
-  page: string,
-  from: number,
-  to: number,
-  wanted: ReadonlyMap<string, string>,
-  visit: SampleVisitor,
-): void {
-  let at = from
-  while (at < to) {
-    const code = page.charCodeAt(at)
-    if (code === 0x7b || code === 0x20 || code === 0x09) break
-    at += 1
+function readLine(page: string, at: number, candidates: readonly Family[], visit: SampleVisitor): void {
+  for (const { name, as } of candidates) {
+    const nameEnd = at + name.length
+    const next = page.charCodeAt(nameEnd)
+    if ((next === 0x7b || next === 0x20 || next === 0x09) && page.startsWith(name, at)) {
+      readSample(page, nameEnd, as, visit)
+      return
+    }
   }
-  const name = wanted.get(normalName(page.slice(from, at)))
-  if (name === undefined) return
+}
+
+/** Reads what follows the name of a sample. */
+function readSample(page: string, from: number, as: string, visit: SampleVisitor): void {
+  let to = page.indexOf('\n', from)
+  if (to < 0) to = page.length
+  let at = from
   let labels = ''
   if (page.charCodeAt(at) === 0x7b) {
     const close = labelsEnd(page, at + 1, to)
@@ -53,19 +86,7 @@ function readLine(
     at = close + 1
   }
   const value = readValue(page, at, to)
-  if (Number.isFinite(value)) visit(name, labels, value)
-}
-
-/** Some exporters print `vllm_num…` for `vllm:num…`. */
-function normalName(name: string): string {
-  const cut = name.startsWith('vllm_')
-    ? 4
-    : name.startsWith('sglang_')
-      ? 6
-      : name.startsWith('llamacpp_')
-        ? 8
-        : -1
-  return cut < 0 ? name : `${name.slice(0, cut)}:${name.slice(cut + 1)}`
+  if (Number.isFinite(value)) visit(as, labels, value)
 }
 
 /** The closing brace of a label set; braces and quotes within values don't count. */
@@ -87,7 +108,7 @@ function readValue(page: string, from: number, to: number): number {
   // The value ends at a space (a timestamp follows), at an exemplar or at the end of the line.
   while (stop < to) {
     const code = page.charCodeAt(stop)
-    if (code <= 0x20 || code === HASH || code === LF) break
+    if (code <= 0x20 || code === HASH) break
     stop += 1
   }
   return stop === start ? Number.NaN : Number(page.slice(start, stop))

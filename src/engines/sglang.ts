@@ -2,7 +2,7 @@
 import type { LoadSample } from './adapter.ts'
 import { added, type LoadTally, largest, loadSample } from './load-page.ts'
 import { defineEngine, OPENAI_ROUTES } from './openai-base.ts'
-import { labelOf, walkPage } from './prom-text.ts'
+import { families, labelOf, walkPage } from './prom-text.ts'
 
 const RUNNING = 'sglang:num_running_reqs'
 const WAITING = 'sglang:num_queue_reqs'
@@ -12,9 +12,7 @@ const CAPACITY = 'sglang:max_total_num_tokens'
 const RETRACTED = 'sglang:num_retracted_requests_total'
 const TOKENS = 'sglang:realtime_tokens_total'
 
-const WANTED: ReadonlyMap<string, string> = new Map(
-  [RUNNING, WAITING, GRAMMAR, KV_USAGE, CAPACITY, RETRACTED, TOKENS].map((name) => [name, name] as const),
-)
+const WANTED = families([RUNNING, WAITING, GRAMMAR, KV_USAGE, CAPACITY, RETRACTED, TOKENS])
 
 /** Series that repeat others: further tensor-parallel ranks, and the split of a total by priority. */
 function repeats(labels: string): boolean {

@@ -2,15 +2,13 @@
 import type { LoadSample } from './adapter.ts'
 import { type LoadTally, loadSample } from './load-page.ts'
 import { defineEngine, OPENAI_ROUTES } from './openai-base.ts'
-import { walkPage } from './prom-text.ts'
+import { families, walkPage } from './prom-text.ts'
 
 const WAITING = 'tgi_queue_size'
 const RUNNING = 'tgi_batch_current_size'
 const BATCHES = 'tgi_batch_inference_count'
 
-const WANTED: ReadonlyMap<string, string> = new Map(
-  [WAITING, RUNNING, BATCHES].map((name) => [name, name] as const),
-)
+const WANTED = families([WAITING, RUNNING, BATCHES])
 
 function parseLoad(page: string): LoadSample | undefined {
   const tally: LoadTally = {}

@@ -2,7 +2,7 @@
 import type { LoadSample } from './adapter.ts'
 import { added, type LoadTally, largest, loadSample } from './load-page.ts'
 import { defineEngine, OPENAI_ROUTES } from './openai-base.ts'
-import { labelOf, walkPage } from './prom-text.ts'
+import { families, labelOf, walkPage } from './prom-text.ts'
 
 const RUNNING = 'vllm:num_requests_running'
 const WAITING = 'vllm:num_requests_waiting'
@@ -14,11 +14,9 @@ const SLEEP = 'vllm:engine_sleep_state'
 const CACHE_CONFIG = 'vllm:cache_config_info'
 const PROCESS_START = 'process_start_time_seconds'
 
-/** Name on the page to the name it is read as: V0 called some by other names. */
-const WANTED: ReadonlyMap<string, string> = new Map([
-  ...[RUNNING, WAITING, KV_USAGE, PREEMPTIONS, STEPS, TOKENS, SLEEP, CACHE_CONFIG, PROCESS_START].map(
-    (name) => [name, name] as const,
-  ),
+/** V0 called some by other names. */
+const WANTED = families([
+  ...[RUNNING, WAITING, KV_USAGE, PREEMPTIONS, STEPS, TOKENS, SLEEP, CACHE_CONFIG, PROCESS_START],
   ['vllm:gpu_cache_usage_perc', KV_USAGE],
   ['vllm:num_preemptions', PREEMPTIONS],
 ])

@@ -82,6 +82,8 @@ export class UpstreamReplica implements Replica {
   #probing = false
   #probedAtMs: Ms
   #report: ReplicaReport
+  /** What the report was made from. */
+  #told: { readonly view: ScrapeView; readonly membership: Membership }
   #reason = ''
 
   constructor(options: ReplicaOptions, membership: Membership) {
@@ -113,7 +115,8 @@ export class UpstreamReplica implements Replica {
       ...(tuning.scrapePeriodMs === undefined ? {} : { periodMs: tuning.scrapePeriodMs }),
       onView: (view) => this.#seen(view),
     })
-    this.#report = this.#newReport()
+    this.#told = { view: this.#scraper.view, membership }
+    this.#report = this.#newReport(options.late ? 'ramping' : 'live')
   }
 
   get report(): ReplicaReport {
@@ -168,12 +171,21 @@ export class UpstreamReplica implements Replica {
   /** Looks at all signs again and tells of a change. To be called a few times a second. */
   refresh(): void {
     if (this.#closed) return
-    this.#watchSilence()
-    const next = this.#newReport()
-    const changed = !sameReport(next, this.#report)
-    this.#report = next
-    if (next.state === 'suspect' || (next.state === 'draining' && !this.#removed)) this.#probeAgain()
-    if (changed) this.#onChange(this)
+    const settings = this.#tuning.state ?? STATE_DEFAULTS
+    const nowMs = this.#clock.nowMs()
+    const signs = this.#signs()
+    if (!isSilent(signs, settings, nowMs)) this.#silentSinceMs = NEVER
+    else if (this.#silentSinceMs === NEVER) this.#silentSinceMs = nowMs
+    const { state, reason } = deriveState(signs, settings, nowMs)
+    if (state === 'suspect' || (state === 'draining' && !this.#removed)) this.#probeAgain()
+    const told = this.#told
+    // Views and memberships are never changed in place, so the same one says the same.
+    const same = told.view === signs.scrape && told.membership === this.#membership && this.#reason === reason
+    if (same && this.#report.state === state) return
+    this.#told = { view: signs.scrape, membership: this.#membership }
+    this.#reason = reason
+    this.#report = this.#newReport(state)
+    this.#onChange(this)
   }
 
   /** Aborts what is under way and closes every socket and timer. */
@@ -201,13 +213,7 @@ export class UpstreamReplica implements Replica {
     }
   }
 
-  #newReport(): ReplicaReport {
-    const { state, reason } = deriveState(
-      this.#signs(),
-      this.#tuning.state ?? STATE_DEFAULTS,
-      this.#clock.nowMs(),
-    )
-    this.#reason = reason
+  #newReport(state: ReplicaReport['state']): ReplicaReport {
     const { sample, sampleAtMs, maxModelLenTokens, generation } = this.#scraper.view
     const { pools, groupId, limits } = this.#membership
     const scraped = { ...sample?.limits, ...(maxModelLenTokens === undefined ? {} : { maxModelLenTokens }) }
@@ -244,13 +250,6 @@ export class UpstreamReplica implements Replica {
     this.#successesSinceReturn = 0
   }
 
-  #watchSilence(): void {
-    const nowMs = this.#clock.nowMs()
-    const silent = isSilent(this.#signs(), this.#tuning.state ?? STATE_DEFAULTS, nowMs)
-    if (!silent) this.#silentSinceMs = NEVER
-    else if (this.#silentSinceMs === NEVER) this.#silentSinceMs = nowMs
-  }
-
   #probeAgain(): void {
     const nowMs = this.#clock.nowMs()
     if (this.#probing || nowMs - this.#probedAtMs < (this.#tuning.probePeriodMs ?? PROBE_PERIOD_MS)) return
@@ -273,16 +272,3 @@ export class UpstreamReplica implements Replica {
     return result
   }
 }
-
-function sameReport(a: ReplicaReport, b: ReplicaReport): boolean {
-  return (
-    a.state === b.state &&
-    a.generation === b.generation &&
-    a.gauges?.seenAtMs === b.gauges?.seenAtMs &&
-    a.groupId === b.groupId &&
-    a.pools.join() === b.pools.join() &&
-    LIMITS.every((limit) => a.limits[limit] === b.limits[limit])
-  )
-}
-
-const LIMITS = ['maxNumSeqs', 'maxNumBatchedTokens', 'kvCapacityTokens', 'maxModelLenTokens'] as const
