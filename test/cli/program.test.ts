@@ -56,6 +56,8 @@ describe('sluice', () => {
       expect(code).toBe(0)
       if (!hidden) expect(out).toMatch(/Examples?:\n {2}\S/)
     },
+    // Some load a whole server, which a busy machine compiles slowly.
+    60_000,
   )
 })
 

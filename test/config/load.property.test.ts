@@ -67,7 +67,7 @@ describe('loading', () => {
       const line = text.split('\n')[(problem?.line ?? 0) - 1] ?? ''
       expect(line.slice((problem?.column ?? 0) - 1)).toMatch(new RegExp(`^"?${name}`))
     })
-    fc.assert(law, { numRuns: 100 })
+    fc.assert(law, { numRuns: 60 })
   })
 
   it('never throws for arbitrary text', () => {
@@ -120,7 +120,7 @@ describe('loading', () => {
         expect(formatProblem(problem)).toMatch(/^sluice\.yaml:\d+:\d+: /)
       return result.ok || result.problems.some(({ severity }) => severity === 'error')
     })
-    fc.assert(law, { numRuns: 400 })
+    fc.assert(law, { numRuns: 300 })
   })
 
   it('never throws for a valid file with pieces cut out or doubled', () => {
@@ -133,7 +133,7 @@ describe('loading', () => {
       const result = load(text)
       return result.ok || result.problems.length > 0
     })
-    fc.assert(law, { numRuns: 120 })
+    fc.assert(law, { numRuns: 60 })
   })
 
   it('never throws for any value anywhere', () => {
@@ -151,7 +151,7 @@ describe('loading', () => {
         return problemsOf(load(document.toString())).every(({ line, column }) => line > 0 && column > 0)
       },
     )
-    fc.assert(law, { numRuns: 120 })
+    fc.assert(law, { numRuns: 60 })
   })
 
   it('never repeats what a variable held', () => {
@@ -172,6 +172,6 @@ describe('loading', () => {
         for (const problem of problemsOf(result)) expect(formatProblem(problem)).not.toContain(text)
       },
     )
-    fc.assert(law, { numRuns: 100 })
+    fc.assert(law, { numRuns: 60 })
   })
 })
