@@ -103,7 +103,7 @@ function control(parts: Controlled): RunningEngine {
     loop.stop()
     const closed = closing(server)
     for (const socket of sockets) socket.resetAndDestroy()
-    await closed
+    await Promise.all([closed, desk.idle()])
   }
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${port}`,
