@@ -5,7 +5,13 @@ import { join } from 'node:path'
 import type { SloClass } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import { answering, type Child, freePort, startChild } from './demo-children.ts'
-import { DEMO_CLASSES, DEMO_MODEL, DEMO_PROFILE, REPLICAS_PER_FLEET } from './demo-scenario.ts'
+import {
+  DEMO_CLASSES,
+  DEMO_ENGINE_ARGS,
+  DEMO_MODEL,
+  DEMO_PROFILE,
+  REPLICAS_PER_FLEET,
+} from './demo-scenario.ts'
 
 export interface DemoFleets {
   readonly bareUrls: readonly string[]
@@ -63,13 +69,14 @@ async function ready(urls: readonly string[], failed: Promise<string>, signal: A
   throw new Error(failure)
 }
 
-/** The file that Sluice is started with; JSON is YAML. No profile: Sluice learns these engines from nothing. */
+/** The file that Sluice is started with; JSON is YAML. It names the engines' arguments, as their operator
+ * knows them, and no profile: how fast they are Sluice learns from nothing. */
 export function demoConfig(trafficPort: number, adminPort: number, replicas: readonly string[]): string {
   const config = {
     listen: `127.0.0.1:${trafficPort}`,
     admin: { listen: `127.0.0.1:${adminPort}` },
     mode: 'enforce',
-    models: [{ name: DEMO_MODEL, replicas }],
+    models: [{ name: DEMO_MODEL, replicas, engine_args: DEMO_ENGINE_ARGS }],
     classes: Object.fromEntries(Object.values(DEMO_CLASSES).map((slo) => [slo.name, classEntry(slo)])),
     default_class: 'chat',
     auth: 'none',

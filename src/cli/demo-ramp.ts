@@ -135,9 +135,9 @@ function fleetNow({ tally, recent }: FleetBooks): FleetNow {
   const atMs = performance.now()
   const all = tally.summary()
   return {
-    recent: recent.summary(atMs),
+    recent: recent.summary(atMs, { promised: true }),
     recentClasses: Object.fromEntries(
-      Object.keys(DEMO_CLASSES).map((name) => [name, recent.summary(atMs, name)]),
+      Object.keys(DEMO_CLASSES).map((name) => [name, recent.summary(atMs, { className: name })]),
     ),
     openRequests: all.offeredRequests - all.settledRequests,
   }

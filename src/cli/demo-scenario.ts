@@ -8,6 +8,11 @@ import { profile } from '../sim/profiles.ts'
 /** Invented and slow: 16 streams decode at about 480 tokens/s, so that four replicas make fewer than 2000 in all. */
 export const DEMO_PROFILE = 'demo/slow'
 export const DEMO_MODEL = 'demo'
+/** What the engines of that profile are started with, in the configuration's words. */
+export const DEMO_ENGINE_ARGS = {
+  max_num_seqs: profile(DEMO_PROFILE).defaults.maxNumSeqs,
+  max_num_batched_tokens: profile(DEMO_PROFILE).defaults.maxNumBatchedTokens,
+}
 export const REPLICAS_PER_FLEET = 2
 
 /** The five workloads, each length times this: short enough for many requests a second on slow engines. */

@@ -9,7 +9,7 @@ import { shownCounts, shownMs, shownRate, shownShare, shownValidity } from './lo
 
 /** One fleet as it is now. */
 export interface FleetNow {
-  /** What settled within the last `RECENT_MS`, all classes and each. */
+  /** What settled within the last `RECENT_MS`: all classes with targets, and each class. */
   readonly recent: GroupSummary
   readonly recentClasses: Readonly<Record<string, GroupSummary>>
   readonly openRequests: number
@@ -101,10 +101,10 @@ export function summaryText(report: DemoReport, colors: boolean): string {
   for (const own of bare.phases) {
     const other = sluice.phases.find(({ name }) => name === own.name)
     if (other === undefined) continue
-    const cells = [own, other].map(({ goodPerSec: good, all }) => [
+    const cells = [own, other].map(({ goodPerSec: good, promised }) => [
       shownRate(good),
-      shownShare(all.attainmentRatio),
-      shownMs(all.ttftMs.p99),
+      shownShare(promised.attainmentRatio),
+      shownMs(promised.ttftMs.p99),
     ])
     phases.push([own.name, shownRate(own.offeredPerSec), ...cells.flat(), String(other.all.shedRequests)])
   }

@@ -9,12 +9,16 @@ export interface PhaseReport extends LoadPhase {
   readonly goodPerSec: number
   readonly offeredPerSec: number
   readonly all: GroupSummary
+  /** Classes with targets only. */
+  readonly promised: GroupSummary
   readonly classes: Readonly<Record<string, GroupSummary>>
 }
 
 export interface LoadReport {
   readonly phases: readonly PhaseReport[]
   readonly all: GroupSummary
+  /** Classes with targets only. */
+  readonly promised: GroupSummary
   readonly classes: Readonly<Record<string, GroupSummary>>
   /** How late the client's own loop ran; above the limit its figures say more of itself than of the server. */
   readonly loopLagP99Ms: Ms
@@ -38,6 +42,7 @@ export function reportLoad(
   return {
     phases: reports,
     all: tally.summary(),
+    promised: tally.summary({ promised: true }),
     classes: byClass(tally),
     loopLagP99Ms,
     valid: loopLagP99Ms <= VALID_LOOP_LAG_P99_MS,
@@ -52,6 +57,7 @@ function phaseReport(tally: Tally, phase: LoadPhase): PhaseReport {
     goodPerSec: all.goodRequests / seconds,
     offeredPerSec: all.offeredRequests / seconds,
     all,
+    promised: tally.summary({ phase: phase.name, promised: true }),
     classes: byClass(tally, phase.name),
   }
 }

@@ -1,4 +1,5 @@
 /** Counts results by phase and class, exactly, and sums them up at any time. */
+import { hasTargets } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { LoadResult } from './outcome.ts'
 import type { PlannedRequest } from './plan.ts'
@@ -34,6 +35,8 @@ export interface Percentiles {
 }
 
 interface Group {
+  /** Whether its class has any target. */
+  readonly promised: boolean
   offered: number
   good: number
   bad: number
@@ -54,6 +57,8 @@ interface Group {
 export interface GroupChoice {
   readonly phase?: string
   readonly className?: string
+  /** Only classes with targets: what may wait for minutes would drown the others' percentiles. */
+  readonly promised?: boolean
 }
 
 export interface Tally {
@@ -71,7 +76,7 @@ export function createTally(): Tally {
   const groupOf = (planned: PlannedRequest) => {
     const byClass = groups.get(planned.phase) ?? new Map<string, Group>()
     groups.set(planned.phase, byClass)
-    const group = byClass.get(planned.slo.name) ?? emptyGroup()
+    const group = byClass.get(planned.slo.name) ?? emptyGroup(hasTargets(planned.slo))
     byClass.set(planned.slo.name, group)
     return group
   }
@@ -82,12 +87,14 @@ export function createTally(): Tally {
     settled(result) {
       count(groupOf(result.planned), result)
     },
-    summary({ phase, className } = {}) {
+    summary({ phase, className, promised } = {}) {
       const chosen: Group[] = []
       for (const [phaseName, byClass] of groups) {
         if (phase !== undefined && phase !== phaseName) continue
-        for (const [name, group] of byClass)
-          if (className === undefined || className === name) chosen.push(group)
+        for (const [name, group] of byClass) {
+          if (className !== undefined && className !== name) continue
+          if (promised === undefined || promised === group.promised) chosen.push(group)
+        }
       }
       return summarise(chosen)
     },
@@ -96,8 +103,9 @@ export function createTally(): Tally {
   }
 }
 
-function emptyGroup(): Group {
+function emptyGroup(promised: boolean): Group {
   return {
+    promised,
     offered: 0,
     good: 0,
     bad: 0,
