@@ -168,16 +168,24 @@ async function measure(arm, load, ratePerSec, seed) {
   }
 }
 
+/** The first requests into a fresh engine are slow and say nothing. */
+async function warmUp(port) {
+  const rng = uniform(98)
+  await saturate(port, () => makeRequest(shape, rng), 4, 4)
+}
+
 async function saturatedRate(port) {
   const rng = uniform(99)
   const width = servers.ENGINE_ARGS['max-num-seqs'] + 8
-  await saturate(port, () => makeRequest(shape, rng), width, 4)
-  await untilIdle(port)
   return saturate(port, () => makeRequest(shape, rng), width, 20)
 }
 
 async function compare(names, ports) {
   const arms = makeArms(...ports)
+  for (const port of new Set(names.map((name) => arms[name].engine))) {
+    await warmUp(port)
+    await untilIdle(port)
+  }
   const ratePerSec = options.rate === undefined ? await saturatedRate(ports[0]) : Number(options.rate)
   console.error(`1x = ${ratePerSec.toFixed(2)} requests/s`)
   if (!(ratePerSec > 0))
