@@ -120,7 +120,7 @@ function cutsFor(members: readonly Member[], edits: BodyEdits): Cut[] {
       keptEnd = member.valueEnd
     } else if (keptEnd !== undefined) {
       // With a member before it, the comma between them goes along.
-      cuts.push({ from: members[index - 1]?.valueEnd ?? keptEnd, to: member.valueEnd, text: '' })
+      cuts.push({ from: keptEnd, to: member.valueEnd, text: '' })
     } else {
       cuts.push({ from: member.keyAt, to: members[index + 1]?.keyAt ?? member.valueEnd, text: '' })
     }

@@ -91,8 +91,7 @@ class Tap implements StreamTap {
       from = to
     }
     this.#splitter.feed(piece, (frame, startInPiece, endInPiece) => {
-      // What has left already can't be taken back.
-      const takeOut = this.#take(frame) && !(startInPiece < 0 && this.#openPassed)
+      const takeOut = this.#take(frame)
       settled = endInPiece
       this.#openPassed = frame.oversized
       if (!takeOut) return

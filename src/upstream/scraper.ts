@@ -122,46 +122,42 @@ export function nextView(view: ScrapeView, look: Look, nowMs: Ms): ScrapeView {
   }
 }
 
+function get(
+  connection: Connection,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+): Promise<Fetched> {
+  return fetchBody(connection, { method: 'GET', path, headers, deadlineMs: DEADLINE_MS, capBytes: CAP_BYTES })
+}
+
+/** How long to wait after a look: longer for big pages and after failures, so that watching never weighs on the engine. */
+function delayMs(periodMs: Ms, view: ScrapeView, pageBytes: number): Ms {
+  const fine = view.outcome === 'ok' || view.outcome === 'refused'
+  const failing = fine ? 1 : 2 ** Math.min(view.streak, 4)
+  return Math.min(MAX_PERIOD_MS, periodMs * Math.max(failing, Math.ceil(pageBytes / BIG_PAGE_BYTES)))
+}
+
 /** Starts looking; goes on until closed, whatever the looks show. */
 export function startScraper(options: ScraperOptions): Scraper {
   const { connection, adapter, clock } = options
-  const periodMs = options.periodMs ?? SCRAPE_PERIOD_MS
   let view: ScrapeView = { outcome: 'none', streak: 0, generation: 0, message: 'not looked at yet' }
   let closed = false
   let askedInGeneration = -1
-  let pageBytes = 0
   let stop: Stop = clock.after(options.staggerMs ?? 0, () => void look())
 
-  const nextDelayMs = (): Ms => {
-    const failing = view.outcome === 'ok' || view.outcome === 'refused' ? 1 : 2 ** Math.min(view.streak, 4)
-    return Math.min(MAX_PERIOD_MS, periodMs * Math.max(failing, Math.ceil(pageBytes / BIG_PAGE_BYTES)))
-  }
-
   async function look(): Promise<void> {
-    const path = adapter.metricsPath ?? adapter.healthPath
-    const fetched = await fetchBody(connection, {
-      method: 'GET',
-      path,
-      headers: HEADERS,
-      deadlineMs: DEADLINE_MS,
-      capBytes: CAP_BYTES,
-    })
+    const fetched = await get(connection, adapter.metricsPath ?? adapter.healthPath, HEADERS)
     if (closed) return
-    pageBytes = fetched.kind === 'answer' ? fetched.body.length : 0
     view = nextView(view, judge(adapter, fetched), clock.nowMs())
     options.onView(view)
     if (fetched.kind === 'answer' && askedInGeneration !== view.generation) await askModels()
-    if (!closed) stop = clock.after(nextDelayMs(), () => void look())
+    if (closed) return
+    const pageBytes = fetched.kind === 'answer' ? fetched.body.length : 0
+    stop = clock.after(delayMs(options.periodMs ?? SCRAPE_PERIOD_MS, view, pageBytes), () => void look())
   }
 
   async function askModels(): Promise<void> {
-    const fetched = await fetchBody(connection, {
-      method: 'GET',
-      path: '/v1/models',
-      headers: {},
-      deadlineMs: DEADLINE_MS,
-      capBytes: CAP_BYTES,
-    })
+    const fetched = await get(connection, '/v1/models', {})
     if (closed || fetched.kind !== 'answer') return
     askedInGeneration = view.generation
     const maxModelLenTokens =

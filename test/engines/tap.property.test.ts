@@ -79,6 +79,29 @@ describe('a tap', () => {
     )
   })
 
+  it('keeps both laws at every pair of cuts of a short stream', () => {
+    const usage = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":2}}'
+    const frames = ['data: {"choices":[{"text":"a"}]}', ': hi', usage, 'data: [DONE]', '']
+    for (const lineEnd of ['\n', '\r\n', '\r']) {
+      const bytes = Buffer.from(frames.join(lineEnd + lineEnd))
+      const stripped = frames.filter((frame) => frame !== usage).join(lineEnd + lineEnd)
+      for (let first = 0; first <= bytes.length; first += 1) {
+        for (let second = first; second <= bytes.length; second += first % 5 === 0 ? 1 : 7) {
+          const pieces = cutAt(bytes, [first, second])
+          for (const stripUsage of [false, true]) {
+            const seen = runTap(createTap({ dialect: 'openai', stripUsage }), pieces)
+            if (seen.out.toString() !== (stripUsage ? stripped : bytes.toString())) {
+              expect.fail(
+                `cut at ${first} and ${second} with ${JSON.stringify(lineEnd)}: ${seen.out.toString()}`,
+              )
+            }
+            expect([seen.contentEvents, seen.done, seen.usage?.outputTokens]).toEqual([1, true, 2])
+          }
+        }
+      }
+    }
+  })
+
   it('says truly when a comment may be put between frames', () => {
     fc.assert(
       fc.property(anyCapture, fc.boolean(), anyLineEnd, anyCuts, (capture, stripUsage, lineEnd, cuts) => {
