@@ -52,7 +52,11 @@ export function demoCommand(terminal: Terminal = systemTerminal, binary: string 
 
 async function demo(flags: Flags, terminal: Terminal, binary: string): Promise<void> {
   const stop = new AbortController()
-  const onSignal = () => stop.abort()
+  let asked = false
+  const onSignal = () => {
+    asked = true
+    stop.abort()
+  }
   process.on('SIGINT', onSignal).on('SIGTERM', onSignal)
   const say = flags.format === 'json' ? terminal.err : terminal.out
   let fleets: DemoFleets | undefined
@@ -65,7 +69,8 @@ async function demo(flags: Flags, terminal: Terminal, binary: string): Promise<v
     const report = await tour(fleets, capacity, flags, terminal, stop)
     if (flags.format === 'json') terminal.out(`${JSON.stringify(report, null, 2)}\n`)
   } catch (error) {
-    if (!stop.signal.aborted) throw error
+    // To be stopped while starting up is no failure.
+    if (!asked) throw error
   } finally {
     await fleets?.close()
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal)

@@ -78,7 +78,7 @@ describe('sluice demo', { timeout: 2 * LIMIT_MS }, () => {
   })
 
   it.each(['SIGINT', 'SIGKILL'] as const)('leaves no process when it gets %s', async (signal) => {
-    const { child, ended, seen } = demo()
+    const { child, ended, seen } = demo('--capacity', '4')
     await until(() => seen.out.includes('admin '), 'the demo to say where its admin page is', LIMIT_MS)
     const children = childrenOf(child.pid)
     child.kill(signal)
@@ -88,7 +88,7 @@ describe('sluice demo', { timeout: 2 * LIMIT_MS }, () => {
   })
 
   it('says at once which of its processes fails', async () => {
-    const { child, ended, seen } = demo()
+    const { child, ended, seen } = demo('--capacity', '4')
     await until(() => seen.out.includes('admin '), 'the demo to say where its admin page is', LIMIT_MS)
     const [victim] = childrenOf(child.pid)
     if (victim === undefined) return
