@@ -10,7 +10,7 @@ import { leastSlackFirst } from './ordering/least-slack.ts'
 import { type JobPlan, mooreHodgson, type PlanJob } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
 import { plannedWork, usableSlots, virtualStart } from './plan-state.ts'
-import { isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
+import { isClosed, isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
 import { soonestFirstToken } from './routing/soonest-first-token.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
@@ -35,7 +35,9 @@ export function planPool(question: PoolQuestion): Plan {
   const sheds = plan.dropped.filter(({ job }) => mayShed(round, job))
   if (sheds.length > 0)
     return { intents: sheds.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)) }
-  const blocked = new Set<ReplicaId>()
+  const blocked = new Set<ReplicaId>(
+    views.filter((view) => isClosed(round, view)).map(({ ledger }) => ledger.replicaId),
+  )
   const promised = [
     ...plan.kept,
     ...plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed'),
@@ -129,6 +131,7 @@ function tryAdmit(
   roomRatio: number,
   plannedId: ReplicaId | undefined,
 ): Intent | undefined {
+  if (blocked.size === round.views.length) return undefined
   const routes = round.views
     .filter((view) => !blocked.has(view.ledger.replicaId))
     .map((view) => routeOf(round, job, view, roomRatio))
@@ -149,8 +152,10 @@ function tryAdmit(
 }
 
 /** When time alone changes the plan: a deadline passes, or a gate that opens with time may let someone through. */
-function wake({ heldByTime, nowMs }: Round, jobs: readonly Job[]): { wakeAtMs?: Ms } {
+function wake({ heldByTime, views, nowMs }: Round, jobs: readonly Job[]): { wakeAtMs?: Ms } {
   let atMs = heldByTime ? nowMs + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY
   for (const { deadlineAtMs } of jobs) if (deadlineAtMs !== undefined) atMs = Math.min(atMs, deadlineAtMs)
+  for (const { ledger } of views)
+    if (ledger.fullUntilAtMs > nowMs) atMs = Math.min(atMs, ledger.fullUntilAtMs)
   return Number.isFinite(atMs) ? { wakeAtMs: atMs } : {}
 }

@@ -33,6 +33,15 @@ export interface Round extends PoolQuestion {
 /** Most replicas whose numbers a record keeps. */
 const MAX_RECORDED = 8
 
+/** True when the replica takes nobody now, however small: it is full, or its slots or its backlog are. */
+export function isClosed({ state, nowMs, tightestTtftMs }: Round, view: Outlook): boolean {
+  const { ledger, slots, backlogTokens } = view
+  if (ledger.fullUntilAtMs > nowMs) return true
+  if (ledger.inFlightRequests === 0) return false
+  if (ledger.inFlightSequences + 1 > slots + 1) return true
+  return ledger.prefilling.size > 0 && backlogTokens >= depthTokens(view, tightestTtftMs, state.instances)
+}
+
 export function routeOf(round: Round, job: Job, view: Outlook, roomRatio: number): Route {
   const { state, learnt, nowMs } = round
   const uncached = uncachedTokens(job, view.ledger.replicaId)
@@ -40,7 +49,7 @@ export function routeOf(round: Round, job: Job, view: Outlook, roomRatio: number
     view,
     job,
     uncachedTokens: uncached,
-    kvPeakRatio: kvPeakRatio(view.ledger, job.waiter.offer, learnt, state.instances),
+    kvPeakRatio: () => kvPeakRatio(view.ledger, job.waiter.offer, learnt, state.instances),
     depthTokens: depthTokens(view, round.tightestTtftMs, state.instances),
     roomRatio,
     nowMs,
@@ -72,7 +81,8 @@ export function isHopeless(round: Round, job: Job): boolean {
 /** The numbers that a record keeps of each replica. */
 export function recorded(round: Round, routes: readonly Route[]): readonly CandidateView[] {
   return routes.slice(0, MAX_RECORDED).map(({ candidate, engineTtftMs: engineMs }) => {
-    const { view, job, kvPeakRatio: peak } = candidate
+    const { view, job } = candidate
+    const peak = candidate.kvPeakRatio()
     const waitedMs = round.nowMs - job.waiter.offer.receivedAtMs
     return {
       replicaId: view.ledger.replicaId,

@@ -14,8 +14,8 @@ export interface Candidate {
   readonly view: Outlook
   readonly job: Job
   readonly uncachedTokens: number
-  /** Predicted peak of KV use if admitted, 0 to 1; undefined when the capacity is unknown. */
-  readonly kvPeakRatio: number | undefined
+  /** Predicted peak of KV use if admitted, 0 to 1; undefined when the capacity is unknown. Costly: asked last. */
+  readonly kvPeakRatio: () => number | undefined
   /** Depth of backlog that is kept in the engine, in tokens. */
   readonly depthTokens: number
   /** Part of each room that this request may take: 1 for promised work, less for leftovers. */
@@ -29,7 +29,7 @@ export interface AdmissionGate {
   passes(candidate: Candidate): boolean
 }
 
-export const admissionGates: readonly AdmissionGate[] = [state, slots, kvPeak, depth, steady, slack]
+export const admissionGates: readonly AdmissionGate[] = [state, slots, depth, steady, slack, kvPeak]
 
 /** The first gate that refuses, or undefined when all let it pass. */
 export function refusingGate(candidate: Candidate): GateName | undefined {

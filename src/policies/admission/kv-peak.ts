@@ -14,11 +14,12 @@ const KV_GAUGE_RATIO: Ratio = 0.97
 
 export const kvPeak: AdmissionGate = {
   name: 'kv',
-  passes({ view, kvPeakRatio, roomRatio }) {
+  passes({ view, kvPeakRatio: predictedPeak, roomRatio }) {
     if (view.ledger.inFlightRequests === 0) return true
     const seen = view.ledger.report.gauges?.kvUsageRatio
     if (seen !== undefined && seen > KV_GAUGE_RATIO) return false
-    return kvPeakRatio === undefined || kvPeakRatio <= KV_USE_RATIO * roomRatio
+    const peak = predictedPeak()
+    return peak === undefined || peak <= KV_USE_RATIO * roomRatio
   },
 }
 
