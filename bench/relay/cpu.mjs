@@ -8,28 +8,54 @@ import { median } from './stats.mjs'
 
 const script = (name) => fileURLToPath(new URL(name, import.meta.url))
 const PROMPT_BYTES = 2048
-/** Requests of one token a pass: the cost of a request without its stream. */
-const SHORT = { streams: 20, rounds: 40, tokens: 1 }
+/** Requests of one token a pass: the cost of a request without its stream. Few at once, so that none queues here. */
+const SHORT = { streams: 4, rounds: 200, tokens: 1, rampMs: 0 }
+/** Node compiles what is hot over many thousand requests; a pass before that measures the compiler. */
+const WARM_UP = [
+  { streams: 4, rounds: 2000, tokens: 1, rampMs: 0 },
+  { streams: 100, rounds: 2, tokens: 128, rampMs: 500 },
+]
 const REPLICAS = 2
 
 /** Rows per peer with the median over passes; every answer was compared byte by byte with what was sent. */
-export async function measureRelayCpu({ peers, passes, intervalMs, say, ...context }) {
+export async function measureRelayCpu(options) {
+  const { peers, passes, intervalMs, say, log, loadCore, streams, tokens, rounds } = options
+  const upstream = start([process.execPath, script('upstream.mjs'), String(intervalMs), String(REPLICAS)], {
+    core: loadCore,
+    log,
+    output: true,
+  })
   const rows = []
-  for (let pass = 0; pass < passes; pass++) {
-    // Each pass begins with another peer, so that no one always runs first.
-    for (let turn = 0; turn < peers.length; turn++) {
-      const peer = peers[(pass + turn) % peers.length]
-      say(`relay: pass ${pass + 1}/${passes}, ${peer.name}`)
-      rows.push({ peer: peer.name, ...(await onePass({ ...context, peer, intervalMs })) })
+  const load = (wanted) => runLoader({ ...wanted, loadCore, log })
+  const long = { streams, tokens, rounds, rampMs: 500 }
+  try {
+    const { ports } = await firstLineJson(upstream)
+    const proxies = []
+    for (const peer of peers) proxies.push(await startProxy(peer, ports, options))
+    for (const { peer, port } of proxies) {
+      say(`relay: warming ${peer.name} up`)
+      for (const wanted of WARM_UP) await load({ ...wanted, port })
     }
-    say(`relay: pass ${pass + 1}/${passes}, direct`)
-    rows.push({ peer: 'direct', ...(await onePass({ ...context, intervalMs })) })
+    for (let pass = 0; pass < passes; pass++) {
+      // Each pass begins with another peer, so that no one always runs first.
+      for (let turn = 0; turn < proxies.length; turn++) {
+        const proxy = proxies[(pass + turn) % proxies.length]
+        say(`relay: pass ${pass + 1}/${passes}, ${proxy.peer.name}`)
+        rows.push({ peer: proxy.peer.name, ...(await costOf(proxy, load, long)) })
+      }
+      say(`relay: pass ${pass + 1}/${passes}, direct`)
+      const direct = await load({ ...long, port: ports[0] })
+      rows.push({ peer: 'direct', ...wire(direct), errors: direct.errors })
+    }
+    await Promise.all(proxies.map(({ child }) => stop(child)))
+  } finally {
+    await stop(upstream)
   }
   const names = [...peers.map((peer) => peer.name), 'direct']
   return {
-    streams: context.streams,
-    tokens: context.tokens,
-    rounds: context.rounds,
+    streams,
+    tokens,
+    rounds,
     intervalMs,
     passes,
     peers: names.map((name) => summarise(name, rows)),
@@ -37,54 +63,36 @@ export async function measureRelayCpu({ peers, passes, intervalMs, say, ...conte
   }
 }
 
-async function onePass({ peer, intervalMs, workDir, log, proxyCore, loadCore, streams, tokens, rounds }) {
-  const upstream = start([process.execPath, script('upstream.mjs'), String(intervalMs), String(REPLICAS)], {
-    core: loadCore,
-    log,
-    output: true,
-  })
-  let proxy
-  try {
-    const { ports } = await firstLineJson(upstream)
-    const load = (options) => runLoader({ ...options, loadCore, log })
-    if (peer === undefined) {
-      const long = await load({ port: ports[0], streams, tokens, rounds, rampMs: 500 })
-      return { ...wire(long), errors: long.errors }
-    }
-    const port = await freePort()
-    const folder = join(workDir, `${peer.name}-${port}`)
-    mkdirSync(folder, { recursive: true })
-    const args = peer.command({ port, adminPort: await freePort(), upstreamPorts: ports, workDir: folder })
-    proxy = start(args, { core: proxyCore, log })
-    await listening(port, proxy, peer.name)
-    return await costOf({ proxy, port, load, streams, tokens, rounds })
-  } finally {
-    await stop(proxy)
-    await stop(upstream)
-  }
+async function startProxy(peer, upstreamPorts, { workDir, log, proxyCore }) {
+  const port = await freePort()
+  const folder = join(workDir, peer.name)
+  mkdirSync(folder, { recursive: true })
+  const args = peer.command({ port, adminPort: await freePort(), upstreamPorts, workDir: folder })
+  const child = start(args, { core: proxyCore, log })
+  await listening(port, child, peer.name)
+  return { peer, port, child }
 }
 
-async function costOf({ proxy, port, load, streams, tokens, rounds }) {
-  await load({ ...SHORT, port, rampMs: 0 })
-  await load({ port, streams: Math.min(streams, 100), tokens: 64, rounds: 1, rampMs: 500 })
-  const metered = async (options) => {
-    const before = cpuSeconds(proxy.pid)
-    const seen = await load({ port, ...options })
-    const after = cpuSeconds(proxy.pid)
+async function costOf({ child, port }, load, long) {
+  const metered = async (wanted) => {
+    const before = cpuSeconds(child.pid)
+    const seen = await load({ port, ...wanted })
+    const after = cpuSeconds(child.pid)
     return { ...seen, ran: after.ran - before.ran, waited: after.waited - before.waited }
   }
-  const short = await metered({ ...SHORT, rampMs: 0 })
-  const long = await metered({ streams, tokens, rounds, rampMs: 500 })
-  const requestSeconds = short.ran / short.requests
+  const shortRun = await metered(SHORT)
+  const longRun = await metered(long)
+  const requestSeconds = shortRun.ran / shortRun.requests
   // A one-token answer is the price of a request; what a long stream costs beyond it is the price of its frames.
-  const furtherChunks = long.chunks - long.requests * (short.chunks / short.requests)
+  const furtherChunks = longRun.chunks - longRun.requests * (shortRun.chunks / shortRun.requests)
   return {
-    ...wire(long),
-    usPerChunk: ((long.ran - long.requests * requestSeconds) / furtherChunks) * 1e6,
+    ...wire(longRun),
+    usPerChunk: ((longRun.ran - longRun.requests * requestSeconds) / furtherChunks) * 1e6,
+    usPerChunkAll: (longRun.ran / longRun.chunks) * 1e6,
     usPerRequest: requestSeconds * 1e6,
-    cores: long.ran / long.seconds,
-    waitedRatio: long.waited / long.ran,
-    errors: { ...short.errors, ...long.errors },
+    cores: longRun.ran / longRun.seconds,
+    waitedRatio: longRun.waited / longRun.ran,
+    errors: { ...shortRun.errors, ...longRun.errors },
   }
 }
 
@@ -110,6 +118,7 @@ function summarise(name, rows) {
   const of = (key) => median(own.map((row) => row[key] ?? null))
   const keys = [
     'usPerChunk',
+    'usPerChunkAll',
     'usPerRequest',
     'cores',
     'waitedRatio',
