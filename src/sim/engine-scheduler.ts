@@ -63,8 +63,21 @@ export class EngineScheduler {
     this.#kv.release(sequence.table)
   }
 
-  /** The next step, or undefined when nobody can compute anything. */
+  /**
+   * The next step, or undefined when nobody can compute anything. A round in which the only work was to throw somebody
+   * back computes nothing and takes no time, so the next one follows at once.
+   */
   compose(nowMs: Ms): Step | undefined {
+    const preempted: Sequence[] = []
+    for (;;) {
+      const step = this.#round(nowMs)
+      preempted.push(...step.preempted)
+      if (step.items.length > 0) return { ...step, preempted }
+      if (step.preempted.length === 0) return undefined
+    }
+  }
+
+  #round(nowMs: Ms): Step {
     const step: Step = {
       startedAtMs: nowMs,
       items: [],
@@ -75,7 +88,7 @@ export class EngineScheduler {
     }
     this.#scheduleRunning(step)
     if (step.preempted.length === 0) this.#scheduleWaiting(step)
-    return step.items.length === 0 ? undefined : step
+    return step
   }
 
   #scheduleRunning(step: Step): void {

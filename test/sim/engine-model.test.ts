@@ -116,6 +116,25 @@ describe('a step', () => {
     expect(recomputed).toBeGreaterThan(160)
   })
 
+  it('goes on at once when the only one who found no block was the one to be thrown back', () => {
+    const model = engine({
+      policy: 'priority',
+      kvBlocks: 12,
+      maxNumSeqs: 2,
+      maxNumBatchedTokens: 8,
+      maxModelLenTokens: 190,
+    })
+    model.submit(request('small', 1, 1), 0)
+    model.submit({ id: 'pair', promptTokens: 90, outputTokens: [24, 1], priority: 1 }, 0)
+    model.submit(request('late', 50, 17), 1)
+    expect(
+      run(model)
+        .flatMap((step) => step.finished)
+        .toSorted(),
+    ).toEqual(['late.0', 'pair.0', 'pair.1', 'small.0'])
+    expect(model.gauges().preemptionsTotal).toBeGreaterThan(0)
+  })
+
   it('runs lower priority values first under the priority policy only', () => {
     for (const [policy, expected] of [
       ['fcfs', ['a.0', 'b.0', 'c.0']],
@@ -276,8 +295,11 @@ describe('laws over arbitrary traffic', () => {
     fc.assert(
       fc.property(limits, arrivals, (options, plan) => {
         const { model, steps, submitted, aborted } = drive(options, plan, (running) => {
-          expect(running.kv.heldBlocks + running.kv.availableBlocks).toBe(running.kv.totalBlocks)
-          expect(running.gauges().runningSequences).toBeLessThanOrEqual(options.maxNumSeqs)
+          // Plain comparisons: these run for every step of every run.
+          const { heldBlocks, availableBlocks, totalBlocks } = running.kv
+          if (heldBlocks + availableBlocks !== totalBlocks) throw new Error('blocks were lost or made up')
+          if (running.gauges().runningSequences > options.maxNumSeqs)
+            throw new Error('the batch is too large')
         })
         expect(submitted.every(([, outcome]) => outcome === 'accepted')).toBe(true)
         expect(model.inFlightSequences).toBe(0)
@@ -285,7 +307,8 @@ describe('laws over arbitrary traffic', () => {
         expect(model.kv.availableBlocks).toBe(model.kv.totalBlocks)
         const tokens = new Map<string, number>()
         for (const step of steps) {
-          expect(step.prefillTokens + step.decodeTokens).toBeLessThanOrEqual(options.maxNumBatchedTokens)
+          if (step.prefillTokens + step.decodeTokens > options.maxNumBatchedTokens)
+            throw new Error('over budget')
           for (const name of step.emitted) tokens.set(name, (tokens.get(name) ?? 0) + 1)
         }
         const finished = steps.flatMap((step) => step.finished)
@@ -298,7 +321,7 @@ describe('laws over arbitrary traffic', () => {
           }
         }
       }),
-      { numRuns: 150 },
+      { numRuns: 100 },
     )
   })
 
@@ -310,7 +333,8 @@ describe('laws over arbitrary traffic', () => {
         for (const step of steps) {
           for (const name of step.preempted) streaming.delete(name)
           for (const name of streaming) {
-            if (!aborted.has(name.split('.')[0] ?? '')) expect(step.emitted).toContain(name)
+            const left = aborted.has(name.split('.')[0] ?? '')
+            if (!left && !step.emitted.includes(name)) throw new Error(`${name} got no token`)
           }
           for (const name of step.emitted) streaming.add(name)
           for (const name of step.finished) streaming.delete(name)
@@ -341,7 +365,9 @@ describe('laws over arbitrary traffic', () => {
       fc.property(limits, arrivals, (options, plan) => {
         const once = drive(options, plan, () => {}).steps
         expect(drive(options, plan, () => {}).steps).toEqual(once)
-        expect(drive({ ...options, seed: options.seed + 1 }, plan, () => {}).steps).not.toEqual(once)
+        const other = drive({ ...options, seed: options.seed + 1 }, plan, () => {}).steps
+        // All may have left before the first step.
+        if (once.length > 0) expect(other).not.toEqual(once)
       }),
       { numRuns: 50 },
     )

@@ -88,7 +88,7 @@ describe('a virtual run', () => {
         const usedMs = result.outcomes.reduce((sum, outcome) => sum + outcome.engineMs, 0)
         expect(usedMs).toBeLessThanOrEqual(busyMs + 1e-6)
       }),
-      { numRuns: 25 },
+      { numRuns: 15 },
     )
   })
 
@@ -214,7 +214,7 @@ describe('report and capacity', () => {
   })
 
   it('finds the rate where the bare fleet still keeps nine in ten', () => {
-    const options = { engines: [SLOW, SLOW], lengthRatio: 0.25, durationMs: 60_000 }
+    const options = { engines: [SLOW, SLOW], lengthRatio: 0.25, durationMs: 40_000 }
     const { ratePerSec, saturatedPerSec } = findCapacity(options)
     expect(ratePerSec).toBeGreaterThan(2)
     expect(saturatedPerSec).toBeGreaterThan(ratePerSec)
