@@ -26,7 +26,7 @@ export const NO_PRODUCT = 'none'
 export function classify(settings: EdgeSettings, subject: Subject): Classified {
   const product = settings.products.find((candidate) => matches(candidate, subject))
   const asked = headerOf(subject.headers, 'x-slo-class')
-  const known = asked !== undefined && settings.classes[asked] !== undefined ? asked : undefined
+  const known = asked !== undefined && Object.hasOwn(settings.classes, asked) ? asked : undefined
   const wanted = known ?? product?.class ?? settings.defaultClass
   const allowed = subject.tenant.classes
   const name = allowed === undefined || allowed.includes(wanted) ? wanted : allowed[0]

@@ -12,6 +12,7 @@ import type { Intake } from './intake.ts'
 import type { EdgeObserver } from './observer.ts'
 import type { PromptSizer } from './prompt-size.ts'
 import { Relay, type RelayOwner } from './relay.ts'
+import { keepAlive, Stories } from './stories.ts'
 import { Streams } from './streams.ts'
 import { WakeTimer } from './wake-timer.ts'
 
@@ -30,15 +31,7 @@ export interface DispatcherOptions {
   readonly onFirstBytes?: (relay: Relay, bytes: Uint8Array) => void
 }
 
-/** One request between its offer and its last byte. */
-interface Story {
-  readonly intake: Intake
-  readonly answer: ClientAnswer
-  relay?: Relay
-  /** What its last attempt said when it failed. */
-  lastFailure?: string
-}
-
+const GATE_FAILED = 'a fault of Sluice itself; the log has it'
 /** How often progress is told and silence is looked at. */
 const SWEEP_MS: Ms = 100
 
@@ -49,13 +42,12 @@ export class Dispatcher implements RelayOwner {
   readonly #observer: EdgeObserver
   readonly #sizer: PromptSizer
   readonly #onFirstBytes: (relay: Relay, bytes: Uint8Array) => void
-  readonly #stories = new Map<RequestId, Story>()
+  readonly #stories = new Stories()
   readonly #streams = new Streams()
   readonly #wake: WakeTimer
   readonly #events: GateEvent[] = []
   #telling = false
   #cancelSweep: (() => void) | undefined
-  #onIdle: (() => void)[] = []
 
   constructor(options: DispatcherOptions) {
     this.#gate = options.gate
@@ -73,7 +65,7 @@ export class Dispatcher implements RelayOwner {
   }
 
   isUnderWay(requestId: RequestId): boolean {
-    return this.#stories.has(requestId)
+    return this.#stories.get(requestId) !== undefined
   }
 
   /** Takes a request over: from here on exactly one answer and one settlement will come of it. */
@@ -83,7 +75,7 @@ export class Dispatcher implements RelayOwner {
       intake.body.release()
       return
     }
-    this.#stories.set(requestId, { intake, answer })
+    this.#stories.add({ intake, answer })
     answer.onLeft = () => this.#clientLeft(requestId)
     this.#sweepLater()
     // It may be dispatched at once: what was decoded so far belongs to the time before its prefill.
@@ -108,8 +100,7 @@ export class Dispatcher implements RelayOwner {
 
   /** Resolves as soon as no request is under way. */
   idle(): Promise<void> {
-    if (this.#stories.size === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#onIdle.push(resolve))
+    return this.#stories.idle()
   }
 
   /** Ends whatever is under way: time is up. Waiters first, or they would take the places of the streams that end. */
@@ -156,7 +147,7 @@ export class Dispatcher implements RelayOwner {
     const { offer, parts } = relay.intake
     const promptTokens = report.usage?.promptTokens
     if (promptTokens !== undefined) this.#sizer.learn(offer.pool, parts, promptTokens)
-    this.#close(offer.requestId)
+    this.#stories.close(offer.requestId)
     this.tell({ kind: 'settle', permitId: relay.permitId, report })
   }
 
@@ -166,8 +157,7 @@ export class Dispatcher implements RelayOwner {
       for (const effect of this.#gate.handle(event, nowMs)) this.#carryOut(effect)
     } catch (error) {
       this.#observer.onFault(error)
-      if (event.kind === 'offer')
-        this.#refuse(event.offer.requestId, 'internal', 'the gate failed; see the log')
+      if (event.kind === 'offer') this.#refuse(event.offer.requestId, 'internal', GATE_FAILED)
     }
     this.#observer.onDecided(this.#clock.nowMs() - nowMs)
   }
@@ -184,7 +174,7 @@ export class Dispatcher implements RelayOwner {
         this.#refuse(effect.requestId, 'upstream_failed', this.#failureOf(effect.requestId))
         break
       case 'drop':
-        this.#close(effect.requestId)
+        this.#stories.close(effect.requestId)
         break
       case 'settled':
         this.#observer.onSettled(effect.settlement)
@@ -241,7 +231,7 @@ export class Dispatcher implements RelayOwner {
     const story = this.#stories.get(requestId)
     if (story === undefined) return
     story.answer.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
-    this.#close(requestId)
+    this.#stories.close(requestId)
   }
 
   #clientLeft(requestId: RequestId): void {
@@ -254,17 +244,6 @@ export class Dispatcher implements RelayOwner {
   #withdraw(requestId: RequestId, code: 'draining' | 'upstream_timeout', message: string): void {
     this.#refuse(requestId, code, message)
     this.tell({ kind: 'cancel', requestId })
-  }
-
-  /** Forgets a story and gives its bytes back; the gate has been or will be told by the caller. */
-  #close(requestId: RequestId): void {
-    const story = this.#stories.get(requestId)
-    if (story === undefined) return
-    this.#stories.delete(requestId)
-    story.intake.body.release()
-    story.answer.onLeft = () => {}
-    if (this.#stories.size > 0) return
-    for (const resolve of this.#onIdle.splice(0)) resolve()
   }
 
   #failureOf(requestId: RequestId): string {
@@ -297,10 +276,7 @@ export class Dispatcher implements RelayOwner {
       } else if (expired) {
         const message = 'the request took longer than limits.request'
         this.#withdraw(requestId, 'upstream_timeout', message)
-      } else if (offer.streamed) {
-        const spokeAtMs = Math.max(story.answer.wroteAtMs, offer.receivedAtMs)
-        if (nowMs - spokeAtMs >= settings.timeouts.heartbeatAfterMs) story.answer.heartbeat(nowMs)
-      }
+      } else keepAlive(story, nowMs)
     }
   }
 }
