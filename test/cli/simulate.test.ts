@@ -17,10 +17,10 @@ const SLOW = [
   '18s',
 ]
 
-describe('sluice simulate', () => {
-  it('runs schedulers side by side and repeats to the byte', async () => {
-    const args = [...SLOW, '--rate', '5,15', '--scheduler', 'sluice,round-robin', '--format', 'json']
-    const { out, err, code } = await run(args)
+// Simulating takes a second of CPU here; a busy machine may take many to give it.
+describe('sluice simulate', { timeout: 60_000 }, () => {
+  it('runs schedulers side by side, on the same requests', async () => {
+    const { out, err, code } = await run([...SLOW, '--rate', '5,15', '--format', 'json'])
     expect(code).toBe(0)
     expect(err).toContain('simulating sluice at 5.0 requests/s')
     const { runs, capacity } = JSON.parse(out) as Simulation
@@ -34,7 +34,11 @@ describe('sluice simulate', () => {
     const good = (at: number) => runs[at]?.report.goodPerSec ?? 0
     expect(good(2)).toBeGreaterThan(good(3))
     expect(runs[0]?.report.total.offered).toBe(runs[1]?.report.total.offered)
-    expect((await run(args)).out).toBe(out)
+  })
+
+  it('repeats to the byte', async () => {
+    const args = [...SLOW, '--rate', '8', '--duration', '8s', '--format', 'json']
+    expect((await run(args)).out).toBe((await run(args)).out)
   })
 
   it('measures capacity for --load and says it', async () => {

@@ -290,7 +290,7 @@ function toRequest(arrival: Arrival, at: number): EngineRequest {
   }
 }
 
-describe('laws over arbitrary traffic', () => {
+describe('laws over arbitrary traffic', { timeout: 60_000 }, () => {
   it('conserves blocks, keeps limits, and ends every request once with the tokens asked for', () => {
     fc.assert(
       fc.property(limits, arrivals, (options, plan) => {

@@ -198,7 +198,7 @@ describe('wakeAt', () => {
   })
 })
 
-describe('report and capacity', () => {
+describe('report and capacity', { timeout: 60_000 }, () => {
   it('adds up', () => {
     const effects: GateEffect[] = []
     const result = run({ onEffect: (effect) => effects.push(effect), requests: workload(15) })
