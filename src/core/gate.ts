@@ -1,25 +1,19 @@
 /** The gate: the state machine that turns events into effects and is the only mutable owner of decisions. */
 import { type Advice, askAdvice } from './advice.ts'
+import { decisionRecord } from './decision.ts'
 import type { GateEffect, ShedReason } from './effects.ts'
 import type { BounceCause, GateEvent, PermitId } from './events.ts'
 import { type GateCounts, type GateOptions, zeroCounts } from './gate-options.ts'
 import type { GateSettings, TenantLimits } from './gate-settings.ts'
 import { newInFlight, Permits } from './permits.ts'
-import {
-  type CandidateView,
-  type DecisionRecord,
-  type Judge,
-  RECORD_VERSION,
-  type SettleReport,
-  type Verdict,
-} from './records.ts'
+import type { CandidateView, DecisionRecord, Judge, SettleReport, Verdict } from './records.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
 import { RerouteBudget } from './reroute-budget.ts'
 import type { GateState, Intent, Scheduler } from './scheduler.ts'
 import { settleInFlight, settleWaiter } from './settlement.ts'
 import { TenantLimiter } from './tenant-limiter.ts'
 import type { Ms } from './units.ts'
-import { newWaiter, type Waiter, WaitingRoom } from './waiting-room.ts'
+import { newWaiter, secondWaiter, type Waiter, WaitingRoom } from './waiting-room.ts'
 
 type Refusal = Pick<Intent & { kind: 'shed' }, 'reason' | 'retryAfterMs' | 'candidates'>
 
@@ -113,6 +107,8 @@ export class Gate {
         this.#settings = event.settings
         break
       case 'tick':
+        // It used up the timer, so a wish that still stands has to be told again.
+        this.#toldWakeAtMs = undefined
         break
       default:
         event satisfies never
@@ -120,6 +116,7 @@ export class Gate {
   }
 
   #offer(offer: Offer, nowMs: Ms): void {
+    this.#waiting.checkNew(offer.requestId)
     this.counts.offered++
     const waiter = newWaiter(offer, nowMs)
     const retryAfterMs = this.#tenants.take(offer.tenant, this.#limitsOf(offer), offer.promptTokens, nowMs)
@@ -156,6 +153,7 @@ export class Gate {
     const inFlight = this.#permits.release(permitId)
     const settlement = settleInFlight(inFlight, report, this.#judge)
     for (const learner of this.#learners) learner.settled(inFlight, ledger, report, settlement.verdict, nowMs)
+    this.#permits.dropIfGone(ledger)
     this.#leave(inFlight.offer)
     this.counts.settled++
     this.#effects.push({ kind: 'settled', settlement })
@@ -167,7 +165,8 @@ export class Gate {
     this.counts.bounced++
     if (cause === 'engine_full') ledger.fullUntilAtMs = nowMs + ENGINE_FULL_HOLD_MS
     for (const learner of this.#learners) learner.bounced(inFlight, ledger, cause, nowMs)
-    const { offer, enteredAtMs } = inFlight
+    this.#permits.dropIfGone(ledger)
+    const { offer } = inFlight
     const second = this.#permits.secondAttempt(inFlight, cause)
     if (second === undefined || !this.#reroutes.take(this.#settings.rerouteBudgetRatio, nowMs)) {
       this.#leave(offer)
@@ -178,8 +177,7 @@ export class Gate {
       return
     }
     this.counts.rerouted++
-    const expiresAtMs = enteredAtMs + offer.slo.maxWaitMs
-    this.#waiting.add({ offer, attempt: 2, enteredAtMs, expiresAtMs, excluded: second })
+    this.#waiting.add(secondWaiter(inFlight, second))
   }
 
   #cancel(requestId: RequestId, nowMs: Ms): void {
@@ -241,7 +239,9 @@ export class Gate {
     const ledger = this.#permits.replicas.get(replicaId)
     if (ledger === undefined) throw new RangeError(`admit to unknown replica ${replicaId}`)
     this.#waiting.remove(offer.requestId)
-    const chosen = candidates.find((candidate) => candidate.replicaId === replicaId)
+    // In shadow mode the advisor's numbers are booked, so that it learns from its own predictions.
+    const seen = [...(this.#advice.get(offer.requestId)?.candidates ?? []), ...candidates]
+    const chosen = seen.find((candidate) => candidate.replicaId === replicaId)
     const inFlight = newInFlight(++this.#lastPermitId, waiter, ledger, chosen, nowMs)
     this.#permits.give(inFlight, ledger)
     for (const learner of this.#learners) learner.dispatched(inFlight, ledger, nowMs)
@@ -270,21 +270,12 @@ export class Gate {
   }
 
   #record(waiter: Waiter, verdict: Verdict, candidates: readonly CandidateView[], nowMs: Ms): DecisionRecord {
-    const { offer, attempt, enteredAtMs } = waiter
-    const advice = this.#advice.get(offer.requestId)
-    this.#advice.delete(offer.requestId)
-    return {
-      version: RECORD_VERSION,
-      atMs: nowMs,
-      offer,
-      attempt,
-      waitedMs: nowMs - enteredAtMs,
-      trusted: (this.#advisor ?? this.#scheduler).trusted(offer.pool),
-      candidates: advice?.candidates ?? candidates,
-      verdict,
-      ...(advice === undefined ? {} : { wouldHave: advice.verdict }),
-      configDigest: this.#settings.configDigest,
-    }
+    const { requestId, pool } = waiter.offer
+    const advice = this.#advice.get(requestId)
+    this.#advice.delete(requestId)
+    const trusted = (this.#advisor ?? this.#scheduler).trusted(pool)
+    const { configDigest } = this.#settings
+    return decisionRecord(waiter, { verdict, candidates, advice, trusted, configDigest }, nowMs)
   }
 
   #refusal(reason: ShedReason, offer: Offer, nowMs: Ms): Refusal {

@@ -56,13 +56,12 @@ export class Permits {
     this.#unseen.set(inFlight.permitId, Math.max(atMs, dispatchedAtMs))
   }
 
-  /** Takes a permit back, once. */
+  /** Takes a permit back, once. When whoever learns has heard of it, `dropIfGone` is due. */
   release(permitId: PermitId): InFlight {
     const ledger = this.ledger(permitId)
     const inFlight = ledger.release(permitId)
     this.#ledgerOf.delete(permitId)
     this.#unseen.delete(permitId)
-    this.#dropIfGone(ledger)
     return inFlight
   }
 
@@ -77,7 +76,7 @@ export class Permits {
       const ledger = this.#ledgerOf.get(permitId)
       const inFlight = ledger?.decoding.get(permitId)
       const events = contentEvents[index] ?? 0
-      if (ledger === undefined || inFlight === undefined || events <= 0) return
+      if (ledger === undefined || inFlight === undefined || !(events > 0)) return
       ledger.progress(inFlight, events, nowMs)
       totals.set(ledger, (totals.get(ledger) ?? 0) + events)
     })
@@ -117,7 +116,14 @@ export class Permits {
     if (ledger === undefined) return
     ledger.report = { ...ledger.report, state: 'draining' }
     this.#removed.add(replicaId)
-    this.#dropIfGone(ledger)
+    this.dropIfGone(ledger)
+  }
+
+  /** Forgets a removed replica once nothing is in flight there any more. */
+  dropIfGone(ledger: ReplicaLedger): void {
+    if (ledger.inFlightRequests > 0 || !this.#removed.delete(ledger.replicaId)) return
+    this.#replicas.delete(ledger.replicaId)
+    this.#forget(ledger.replicaId)
   }
 
   /** The replicas that a second attempt must avoid, or undefined when none is to be made. */
@@ -133,12 +139,6 @@ export class Permits {
       if (takesWork && report.replicaId !== than && report.pools.includes(pool)) return true
     }
     return false
-  }
-
-  #dropIfGone(ledger: ReplicaLedger): void {
-    if (ledger.inFlightRequests > 0 || !this.#removed.delete(ledger.replicaId)) return
-    this.#replicas.delete(ledger.replicaId)
-    this.#forget(ledger.replicaId)
   }
 }
 

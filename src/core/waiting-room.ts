@@ -17,9 +17,19 @@ export interface Waiter {
 
 /** A first attempt; it leaves when its class or its client has waited long enough. */
 export function newWaiter(offer: Offer, nowMs: Ms): Waiter {
-  const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY
-  const expiresAtMs = Math.min(nowMs + offer.slo.maxWaitMs, clientGoneAtMs)
-  return { offer, attempt: 1, enteredAtMs: nowMs, expiresAtMs, excluded: [] }
+  return { offer, attempt: 1, enteredAtMs: nowMs, expiresAtMs: expiryAtMs(offer, nowMs), excluded: [] }
+}
+
+/** A second attempt; the time since its first entry counts. */
+export function secondWaiter(
+  { offer, enteredAtMs }: Pick<Waiter, 'offer' | 'enteredAtMs'>,
+  excluded: readonly ReplicaId[],
+): Waiter {
+  return { offer, attempt: 2, enteredAtMs, expiresAtMs: expiryAtMs(offer, enteredAtMs), excluded }
+}
+
+function expiryAtMs(offer: Offer, enteredAtMs: Ms): Ms {
+  return Math.min(enteredAtMs + offer.slo.maxWaitMs, offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY)
 }
 
 export class WaitingRoom {
@@ -51,10 +61,15 @@ export class WaitingRoom {
     )
   }
 
+  /** Throws when a request of that id waits: a caller's bug. */
+  checkNew(requestId: RequestId): void {
+    if (this.#waiters.has(requestId)) throw new RangeError(`request ${requestId} waits already`)
+  }
+
   /** Adds a waiter. A second one with the same id is a caller's bug. */
   add(waiter: Waiter): void {
     const { requestId, bodyBytes, promptTokens } = waiter.offer
-    if (this.#waiters.has(requestId)) throw new RangeError(`request ${requestId} waits already`)
+    this.checkNew(requestId)
     this.#waiters.set(requestId, waiter)
     this.#bytes += bodyBytes
     this.#tokens += promptTokens

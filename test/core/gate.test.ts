@@ -1,0 +1,242 @@
+/** Single cases of the gate: reroutes, client deadlines, silent answers, timers, feedback, and shadow mode. */
+import { describe, expect, it } from 'vitest'
+import type { GateEffect } from '../../src/core/effects.ts'
+import { createGate } from '../../src/core/gate.ts'
+import type { GateOptions } from '../../src/core/gate-options.ts'
+import type { Scheduler } from '../../src/core/scheduler.ts'
+import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
+import { createSluice } from '../../src/policies/sluice.ts'
+import { judge } from '../../src/slo/judge.ts'
+import { sloOf } from '../slo/facts.ts'
+import { reportOf, SLO, settingsOf, someOffer } from './core-rig.ts'
+
+function gateWith(change: Partial<GateOptions> = {}, replicas: readonly string[] = ['r1', 'r2']) {
+  const gate = createGate({ settings: settingsOf(), scheduler: createLeastOutstanding(), judge, ...change })
+  for (const replicaId of replicas) gate.handle({ kind: 'replicaChanged', replica: reportOf(replicaId) }, 0)
+  return gate
+}
+
+function dispatchOf(effects: readonly GateEffect[]) {
+  const effect = effects.find(({ kind }) => kind === 'dispatch')
+  if (effect?.kind !== 'dispatch') throw new Error(`no dispatch in ${JSON.stringify(effects)}`)
+  return effect
+}
+
+/** Holds everything until it is let go. */
+function holding(state: { open: boolean }): Scheduler {
+  const inner = createLeastOutstanding()
+  return { ...inner, plan: (gate, nowMs) => (state.open ? inner.plan(gate, nowMs) : { intents: [] }) }
+}
+
+describe('a reroute', () => {
+  it('avoids the replica that failed it and keeps the time of its first entry', () => {
+    const gate = gateWith()
+    const first = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 10))
+    const effects = gate.handle({ kind: 'bounce', permitId: first.permitId, cause: 'reset' }, 40)
+    expect(dispatchOf(effects)).toMatchObject({ attempt: 2, record: { attempt: 2, waitedMs: 30 } })
+    expect(dispatchOf(effects).replicaId).not.toBe(first.replicaId)
+  })
+
+  it('is not made twice, nor where there is no other replica', () => {
+    const gate = gateWith()
+    const first = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0))
+    const second = dispatchOf(gate.handle({ kind: 'bounce', permitId: first.permitId, cause: 'reset' }, 1))
+    const kinds = (permitId: number, of = gate) =>
+      of.handle({ kind: 'bounce', permitId, cause: 'reset' }, 2).map(({ kind }) => kind)
+    expect(kinds(second.permitId)).toEqual(['fail', 'settled'])
+    const lonely = gateWith({}, ['r1'])
+    const only = dispatchOf(lonely.handle({ kind: 'offer', offer: someOffer() }, 0))
+    expect(kinds(only.permitId, lonely)).toEqual(['fail', 'settled'])
+  })
+
+  it('still ends when the client has given up', () => {
+    const state = { open: true }
+    const gate = gateWith({ scheduler: holding(state) })
+    const slo = sloOf({ maxWaitMs: 60_000, overload: 'wait' })
+    const first = dispatchOf(
+      gate.handle({ kind: 'offer', offer: someOffer({ slo, clientDeadlineAtMs: 500 }) }, 0),
+    )
+    state.open = false
+    const effects = gate.handle({ kind: 'bounce', permitId: first.permitId, cause: 'reset' }, 100)
+    expect(effects).toContainEqual({ kind: 'wakeAt', atMs: 500 })
+    expect(gate.handle({ kind: 'tick' }, 500)).toMatchObject([{ kind: 'shed', reason: 'wait_expired' }, {}])
+  })
+})
+
+describe('an offer', () => {
+  it('of an id that waits already throws and changes nothing', () => {
+    const gate = gateWith({
+      scheduler: holding({ open: false }),
+      settings: settingsOf({ tenants: { t: { concurrentRequests: 2 } } }),
+    })
+    const offer = someOffer()
+    gate.handle({ kind: 'offer', offer }, 0)
+    expect(() => gate.handle({ kind: 'offer', offer }, 1)).toThrow(/waits already/)
+    expect(gate.counts.offered).toBe(1)
+    gate.handle({ kind: 'offer', offer: someOffer() }, 2)
+    expect(gate.counts).toMatchObject({ offered: 2, shed: 0 })
+  })
+
+  it('is refused over the tenant’s limit, with the time to come back, and takes no place', () => {
+    const gate = gateWith({ settings: settingsOf({ tenants: { t: { requestsPerSec: 1 } } }) })
+    gate.handle({ kind: 'offer', offer: someOffer() }, 0)
+    const effects = gate.handle({ kind: 'offer', offer: someOffer() }, 250)
+    expect(effects).toMatchObject([
+      { kind: 'shed', reason: 'tenant_limit', retryAfterMs: 750 },
+      { kind: 'settled', settlement: { outcome: 'shed', attempts: 0, verdict: { kind: 'excluded' } } },
+    ])
+  })
+
+  it('is refused by a full waiting room with a computed time to come back', () => {
+    const settings = settingsOf({ waiting: { requests: 1, bytes: 1e6, tokens: 1e6 } })
+    const gate = gateWith({ settings, scheduler: holding({ open: false }) })
+    gate.handle({ kind: 'offer', offer: someOffer() }, 0)
+    const [shed] = gate.handle({ kind: 'offer', offer: someOffer() }, 1)
+    expect(shed).toMatchObject({ kind: 'shed', reason: 'waiting_full' })
+    expect(shed?.kind === 'shed' && (shed.retryAfterMs ?? 0) > 0).toBe(true)
+  })
+})
+
+describe('progress', () => {
+  it('that is no number of events books nothing', () => {
+    const gate = gateWith({}, ['r1'])
+    const { permitId } = dispatchOf(
+      gate.handle({ kind: 'offer', offer: someOffer({ promptTokens: 100 }) }, 0),
+    )
+    gate.handle({ kind: 'firstToken', permitId }, 10)
+    for (const odd of [Number.NaN, -3, 0])
+      gate.handle({ kind: 'progress', permitIds: [permitId, 999], contentEvents: [odd, 4] }, 20)
+    expect(gate.state.replicas.get('r1')?.contextTokens).toBe(100)
+  })
+})
+
+describe('an answer that does not stream', () => {
+  it('is assumed to decode when its prefill should be over', () => {
+    const gate = gateWith({}, ['r1'])
+    gate.handle({ kind: 'offer', offer: someOffer({ streamed: false }) }, 0)
+    const ledger = gate.state.replicas.get('r1')
+    gate.handle({ kind: 'tick' }, 499)
+    expect(ledger?.prefilling.size).toBe(1)
+    gate.handle({ kind: 'tick' }, 500)
+    expect([ledger?.prefilling.size, ledger?.decoding.size]).toEqual([0, 1])
+  })
+})
+
+describe('the timer', () => {
+  it('is wished for again when a tick came too early', () => {
+    const gate = gateWith({ scheduler: holding({ open: false }) })
+    expect(gate.handle({ kind: 'offer', offer: someOffer() }, 0)).toContainEqual({
+      kind: 'wakeAt',
+      atMs: 1000,
+    })
+    expect(gate.handle({ kind: 'tick' }, 999.5)).toContainEqual({ kind: 'wakeAt', atMs: 1000 })
+  })
+})
+
+describe('feedback', () => {
+  it('never speaks of a replica again once it was forgotten', () => {
+    const heard: string[] = []
+    const scheduler: Scheduler = {
+      ...createLeastOutstanding(),
+      settled: (_, ledger) => heard.push(`settled ${ledger.replicaId}`),
+      bounced: (_, ledger) => heard.push(`bounced ${ledger.replicaId}`),
+      replicaReset: (replicaId) => heard.push(`reset ${replicaId}`),
+    }
+    const gate = gateWith({ scheduler })
+    const permits = [1, 2].map(
+      () => dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)).permitId,
+    )
+    gate.handle({ kind: 'replicaRemoved', replicaId: 'r1' }, 1)
+    gate.handle({ kind: 'replicaRemoved', replicaId: 'r2' }, 1)
+    expect(heard).toEqual([])
+    const report = { outcome: 'client_left', endedAtMs: 2, contentEvents: 0 } as const
+    gate.handle({ kind: 'settle', permitId: permits[0] ?? 0, report }, 2)
+    gate.handle({ kind: 'bounce', permitId: permits[1] ?? 0, cause: 'reset' }, 2)
+    expect(heard).toEqual(['settled r1', 'reset r1', 'bounced r2', 'reset r2'])
+    expect(gate.state.replicas.size).toBe(0)
+  })
+
+  it('forgets what a restarted engine had cached, and lets it start at once', () => {
+    const resets: string[] = []
+    const scheduler = { ...createLeastOutstanding(), replicaReset: (id: string) => resets.push(id) }
+    const gate = gateWith({ scheduler }, ['r1'])
+    gate.handle({ kind: 'replicaChanged', replica: reportOf('r1', { state: 'ramping' }) }, 1)
+    expect(resets).toEqual([])
+    gate.handle({ kind: 'replicaChanged', replica: reportOf('r1', { generation: 1 }) }, 2)
+    expect(resets).toEqual(['r1'])
+  })
+})
+
+describe('shadow mode', () => {
+  const shadow = () => {
+    const advisor = createSluice()
+    return { gate: gateWith({ advisor }, ['r1']), advisor }
+  }
+
+  it('I18 decides by the active scheduler at once and records what the advisor would have done', () => {
+    const { gate } = shadow()
+    const first = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer({ promptTokens: 1800 }) }, 0))
+    expect(first.record.wouldHave).toEqual({ kind: 'admit', replicaId: 'r1', permitId: 0 })
+    expect(first.record.verdict).toMatchObject({ kind: 'admit', permitId: first.permitId })
+    // A full chunk is being prefilled, so the advisor would have held this one back.
+    const second = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer({ promptTokens: 1800 }) }, 1))
+    expect(second.record.wouldHave?.kind).toBe('wait')
+    expect(gate.inFlight).toBe(2)
+  })
+
+  it('books what the advisor predicted, so that its errors can be seen', () => {
+    const { gate } = shadow()
+    const offer = someOffer({ promptTokens: 640, prefixHashes: ['a', 'b'], prefixBlockTokens: 256 })
+    const first = dispatchOf(gate.handle({ kind: 'offer', offer }, 0))
+    expect(first.record.candidates[0]?.predictedTtftMs).toBeGreaterThan(0)
+    gate.handle({ kind: 'firstToken', permitId: first.permitId }, 60)
+    const report = {
+      outcome: 'completed',
+      endedAtMs: 90,
+      firstTokenAtMs: 60,
+      lastTokenAtMs: 90,
+      contentEvents: 3,
+    } as const
+    const [settled] = gate.handle({ kind: 'settle', permitId: first.permitId, report }, 90)
+    expect(settled?.kind === 'settled' && settled.settlement.predictedTtftMs).toBe(
+      first.record.candidates[0]?.predictedTtftMs,
+    )
+    gate.handle({ kind: 'offer', offer: { ...offer, requestId: 'again' } }, 100)
+    expect(gate.state.replicas.get('r1')?.backlogTokens).toBe(640 - 512)
+  })
+
+  it('teaches the advisor from traffic that it did not send', () => {
+    const { gate, advisor } = shadow()
+    let nowMs = 0
+    for (let i = 0; i < 30; i++) {
+      const { permitId } = dispatchOf(
+        gate.handle(
+          {
+            kind: 'offer',
+            offer: someOffer({ promptTokens: 500 + 100 * (i % 8), receivedAtMs: nowMs, slo: SLO }),
+          },
+          nowMs,
+        ),
+      )
+      nowMs += 20 + 0.05 * (500 + 100 * (i % 8))
+      gate.handle({ kind: 'firstToken', permitId }, nowMs)
+      for (let turn = 0; turn < 5; turn++) {
+        nowMs += 100
+        gate.handle({ kind: 'progress', permitIds: [permitId], contentEvents: [10] }, nowMs)
+      }
+      const report = {
+        outcome: 'completed',
+        endedAtMs: nowMs,
+        contentEvents: 50,
+        usage: { outputTokens: 50 },
+      } as const
+      gate.handle({ kind: 'settle', permitId, report }, nowMs)
+      nowMs += 50
+    }
+    expect(advisor.trusted('m')).toBe(true)
+    expect(
+      dispatchOf(gate.handle({ kind: 'offer', offer: someOffer({ receivedAtMs: nowMs }) }, nowMs)).record
+        .trusted,
+    ).toBe(true)
+  })
+})
