@@ -7,7 +7,7 @@ import type { Waiter } from '../core/waiting-room.ts'
 import { refusingGate } from './admission/gates.ts'
 import { type Job, jobOf } from './job.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
-import { type JobPlan, mooreHodgson, type PlanJob } from './ordering/moore-hodgson.ts'
+import { type JobPlan, mooreHodgson, type Placed, type PlanJob } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
 import { plannedWork, usableSlots, virtualStart } from './plan-state.ts'
 import { isClosed, isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
@@ -15,6 +15,8 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
+/** A predicted first token this much beyond its deadline, as a share of the time to it, is a sure miss. */
+const SURE_MISS_RATIO = 1.25
 /** Leftovers looked at in one plan, oldest first; more would only cost time. */
 const LEFTOVERS_TRIED = 4
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
@@ -32,7 +34,7 @@ export function planPool(question: PoolQuestion): Plan {
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
   if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, question.nowMs)) }
   const plan = planPromised(round, jobs)
-  const sheds = plan.dropped.filter(({ job }) => mayShed(round, job))
+  const sheds = plan.dropped.filter((placed) => mayShed(round, placed))
   if (sheds.length > 0)
     return { intents: sheds.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)) }
   const blocked = new Set<ReplicaId>(
@@ -54,10 +56,16 @@ export function planPool(question: PoolQuestion): Plan {
   return { intents: [], ...wake(round, jobs) }
 }
 
-/** Predictions shed only while they are trusted, and never beside an idle replica that could still make it. */
-function mayShed(round: Round, job: Job): boolean {
-  if (!round.trusted || job.waiter.offer.slo.overload !== 'shed') return false
-  return isHopeless(round, job) || !round.views.some(isIdle)
+/**
+ * Predictions shed only while they are trusted, only what misses its deadline by a margin, and never beside an idle
+ * replica that could still make it. What is dropped by less waits for a plan that goes better.
+ */
+function mayShed(round: Round, { job, firstTokenAtMs }: Placed<Job>): boolean {
+  if (!round.trusted || job.waiter.offer.slo.overload !== 'shed' || job.deadlineAtMs === undefined)
+    return false
+  if (isHopeless(round, job)) return true
+  const sureMs = (firstTokenAtMs - round.nowMs) / SURE_MISS_RATIO
+  return round.nowMs + sureMs > job.deadlineAtMs && !round.views.some(isIdle)
 }
 
 function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlook[] {
