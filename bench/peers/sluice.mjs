@@ -5,12 +5,13 @@ import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-const config = (port, adminPort, upstreamPorts, model) => `listen: 127.0.0.1:${port}
+const config = (port, adminPort, upstreamPorts, model, engineArgs) => `listen: 127.0.0.1:${port}
 admin:
   listen: 127.0.0.1:${adminPort}
 mode: enforce
 models:
   - name: ${model}
+    engine_args: ${JSON.stringify(engineArgs)}
     replicas:
 ${upstreamPorts.map((upstreamPort) => `      - http://127.0.0.1:${upstreamPort}`).join('\n')}
 classes:
@@ -22,9 +23,9 @@ auth: none
 export const sluice = {
   name: 'sluice',
   missing: () => (existsSync(main) ? undefined : 'dist/cli/main.js is missing: run `npm run build` first'),
-  command({ port, adminPort, upstreamPorts, workDir, model = 'bench', nodeArgs = [] }) {
+  command({ port, adminPort, upstreamPorts, workDir, model = 'bench', engineArgs = {}, nodeArgs = [] }) {
     const file = join(workDir, 'sluice.yaml')
-    writeFileSync(file, config(port, adminPort, upstreamPorts, model))
+    writeFileSync(file, config(port, adminPort, upstreamPorts, model, engineArgs))
     return [process.execPath, ...nodeArgs, main, 'serve', '-c', file]
   },
 }

@@ -8,6 +8,8 @@ import { sharedNowMs } from './frames.mjs'
 import { messageReader } from './http1.mjs'
 import { median, percentiles } from './stats.mjs'
 
+/** Long enough for Node to compile what a request runs through. */
+const WARM_UP_SECONDS = 15
 const CONTENT = /"(content|text)":"[^"]/
 
 /** One open-loop slice. Resolves to the TTFT of each answer in ms, from the instant at which it was due. */
@@ -101,30 +103,39 @@ function newEntry(port) {
   }
 }
 
-/** Runs the slices in turns and sums them up: per slice pair the difference, over pairs the median. */
-export async function measureAddedTtft({ barePort, sluicePort, slices, ...load }) {
+/**
+ * Runs the slices in turns and sums them up: by round the difference to the bare engine, over rounds the median.
+ * `ports` names the addresses; `bare` must be one of them.
+ */
+export async function measureAddedTtft({ ports, slices, ...load }) {
   const sockets = socketStore()
-  const rows = []
+  const names = Object.keys(ports)
+  const rounds = []
   try {
-    for (const port of [barePort, sluicePort]) await ttftSlice({ ...load, port, seconds: 2, sockets })
+    for (const name of names)
+      await ttftSlice({ ...load, port: ports[name], seconds: WARM_UP_SECONDS, sockets })
     for (let slice = 0; slice < slices; slice++) {
-      const order = slice % 2 === 0 ? [barePort, sluicePort] : [sluicePort, barePort]
-      const row = {}
-      for (const port of order)
-        row[port === barePort ? 'bare' : 'sluice'] = await ttftSlice({ ...load, port, sockets })
-      rows.push(row)
+      const round = {}
+      for (let turn = 0; turn < names.length; turn++) {
+        const name = names[(slice + turn) % names.length]
+        round[name] = await ttftSlice({ ...load, port: ports[name], sockets })
+      }
+      rounds.push(round)
     }
   } finally {
     sockets.close()
   }
-  const of = (name) => percentiles(rows.flatMap((row) => row[name].ttftMs))
-  const difference = (key) =>
-    median(rows.map((row) => percentiles(row.sluice.ttftMs)[key] - percentiles(row.bare.ttftMs)[key]))
-  return {
-    bareTtftMs: of('bare'),
-    sluiceTtftMs: of('sluice'),
-    addedP50Ms: difference('p50'),
-    addedP99Ms: difference('p99'),
-    failures: Object.assign({}, ...rows.flatMap((row) => [row.bare.failures, row.sluice.failures])),
-  }
+  return names.map((name) => {
+    const added = (key) =>
+      median(
+        rounds.map((round) => percentiles(round[name].ttftMs)[key] - percentiles(round.bare.ttftMs)[key]),
+      )
+    return {
+      name,
+      ttftMs: percentiles(rounds.flatMap((round) => round[name].ttftMs)),
+      addedP50Ms: added('p50'),
+      addedP99Ms: added('p99'),
+      failures: Object.assign({}, ...rounds.map((round) => round[name].failures)),
+    }
+  })
 }

@@ -8,22 +8,21 @@ function table(head, rows) {
   console.log([line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n'))
 }
 
-export function printTtft({ ratePerSec, bareTtftMs, sluiceTtftMs, addedP50Ms, addedP99Ms, failures }) {
+export function printTtft({ ratePerSec, rows }) {
   console.log(
-    `\nAdded TTFT at ${ratePerSec} requests/s, ms (medians of interleaved pairs; wanted: p50 < 1, p99 < 5)`,
+    `\nAdded TTFT at ${ratePerSec} requests/s, ms (medians of interleaved rounds; wanted of Sluice: p50 < 1, p99 < 5)`,
   )
   table(
-    ['', 'p50', 'p99', 'requests'],
-    [
-      ['bare engine', cell(bareTtftMs.p50), cell(bareTtftMs.p99), String(bareTtftMs.count)],
-      ['through Sluice', cell(sluiceTtftMs.p50), cell(sluiceTtftMs.p99), String(sluiceTtftMs.count)],
-      [
-        'added',
-        cell(addedP50Ms),
-        cell(addedP99Ms),
-        Object.keys(failures).length === 0 ? '' : JSON.stringify(failures),
-      ],
-    ],
+    ['', 'TTFT p50', 'p99', 'added p50', 'p99', 'answers', 'failures'],
+    rows.map(({ name, ttftMs, addedP50Ms, addedP99Ms, failures }) => [
+      name,
+      cell(ttftMs.p50),
+      cell(ttftMs.p99),
+      name === 'bare' ? '' : cell(addedP50Ms),
+      name === 'bare' ? '' : cell(addedP99Ms),
+      String(ttftMs.count),
+      Object.keys(failures).length === 0 ? '0' : JSON.stringify(failures),
+    ]),
   )
 }
 

@@ -2,6 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { honoUndici } from '../peers/hono-undici.mjs'
 import { sluice } from '../peers/sluice.mjs'
 import { measureAddedTtft } from './added-ttft.mjs'
 import { freePort, listening, start, stop } from './children.mjs'
@@ -9,13 +10,16 @@ import { freePort, listening, start, stop } from './children.mjs'
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 /** The fastest large profile: a short step leaves the least noise in which to look for a millisecond. */
-const PROFILE = 'Llama-3.1-8B/B200-180G-SXM/tp1'
+const PROFILE = 'Llama-3.1-8B/B200-180G/tp1'
+
+/** What the engine is started with by default, as its operator knows it. */
+const ENGINE_ARGS = { max_num_seqs: 256, max_num_batched_tokens: 16_384 }
 
 export async function measureTtft({ workDir, log, say, proxyCore, loadCore, ratePerSec, slices, seconds }) {
   const missing = sluice.missing()
   if (missing !== undefined) throw new Error(missing)
-  say(`ttft: ${slices} pairs of ${seconds} s at ${ratePerSec} requests/s`)
-  const [enginePort, port, adminPort] = [await freePort(), await freePort(), await freePort()]
+  say(`ttft: ${slices} rounds of ${seconds} s each at ${ratePerSec} requests/s`)
+  const enginePort = await freePort()
   const folder = join(workDir, 'ttft')
   mkdirSync(folder, { recursive: true })
   const engine = start(
@@ -32,19 +36,23 @@ export async function measureTtft({ workDir, log, say, proxyCore, loadCore, rate
     ],
     { core: loadCore, log },
   )
-  let proxy
+  const proxies = []
   try {
     await listening(enginePort, engine, 'engine')
-    proxy = start(sluice.command({ port, adminPort, upstreamPorts: [enginePort], workDir: folder }), {
-      core: proxyCore,
-      log,
-    })
-    await listening(port, proxy, 'sluice')
+    const ports = { bare: enginePort }
+    for (const peer of [honoUndici, sluice]) {
+      const port = await freePort()
+      const adminPort = await freePort()
+      const args = { port, adminPort, upstreamPorts: [enginePort], workDir: folder, engineArgs: ENGINE_ARGS }
+      const proxy = start(peer.command(args), { core: proxyCore, log })
+      proxies.push(proxy)
+      await listening(port, proxy, peer.name)
+      ports[peer.name] = port
+    }
     const load = { ratePerSec, seconds, promptBytes: 400, maxTokens: 2, model: 'bench' }
-    const measured = await measureAddedTtft({ barePort: enginePort, sluicePort: port, slices, ...load })
-    return { profile: PROFILE, ratePerSec, ...measured }
+    return { profile: PROFILE, ratePerSec, rows: await measureAddedTtft({ ports, slices, ...load }) }
   } finally {
-    await stop(proxy)
+    await Promise.all(proxies.map(stop))
     await stop(engine)
   }
 }
