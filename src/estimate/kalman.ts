@@ -48,6 +48,8 @@ export function observe(estimate: LinearEstimate, x: readonly number[], y: numbe
     px[i] = sum
     spread += sum * at(x, i)
   }
+  // An observation of nothing with a noise too small to square.
+  if (!(spread > 0)) return
   const limit = CLIP_SIGMAS * Math.sqrt(spread)
   const residual = Math.max(-limit, Math.min(limit, y - predict(estimate, x)))
   for (let i = 0; i < n; i++) {

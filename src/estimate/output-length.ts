@@ -8,6 +8,8 @@ const BUCKETS_PER_OCTAVE = 4
 const KEEP_RATIO = 0.998
 /** Answers needed before what was learnt is preferred to the prior. */
 const MIN_SAMPLES = 10
+/** Variances of log2(length) closer than this tie; then the cap is followed, since answers may end at it exactly. */
+const TIE_VARIANCE = 1e-6
 /** Assumed length of an answer of which nothing is known. */
 export const PRIOR_OUTPUT_TOKENS: Tokens = 256
 
@@ -59,12 +61,13 @@ export function remainingTokens(
   const cap = limits.maxOutputTokens ?? Number.POSITIVE_INFINITY
   const floor = Math.max(0, (limits.minOutputTokens ?? 0) - soFar)
   const left = Math.max(1, cap - soFar)
-  return clamp(learntRemaining(lengths, soFar, cap, quantile), Math.max(1, floor), left)
+  return clamp(learntRemaining(lengths, soFar, cap, quantile), clamp(floor, 1, left), left)
 }
 
 function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, quantile: Ratio): Tokens {
   const { tokens, ofCap } = lengths
-  if (Number.isFinite(cap) && ofCap.samples >= MIN_SAMPLES && ofCap.logVariance < tokens.logVariance) {
+  const followsCap = ofCap.logVariance <= tokens.logVariance + TIE_VARIANCE
+  if (Number.isFinite(cap) && ofCap.samples >= MIN_SAMPLES && followsCap) {
     const share = conditionalQuantile(ofCap, (soFar / cap) * 10_000, quantile)
     return (share / 10_000) * cap - soFar
   }

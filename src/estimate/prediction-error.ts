@@ -23,9 +23,9 @@ export function predictionError(): PredictionError {
   return { quantiles: { p50: 1, p80: 1.25, p95: 1.6 }, absLogError: 0, samples: 0 }
 }
 
-/** Takes one pair, both in ms and above 0; others are ignored. */
+/** Takes one pair, both in ms, finite and above 0; others are ignored. */
 export function learnError(error: PredictionError, observedMs: number, predictedMs: number): void {
-  if (!(observedMs > 0) || !(predictedMs > 0)) return
+  if (!(observedMs > 0) || !(predictedMs > 0) || !Number.isFinite(observedMs + predictedMs)) return
   const ratio = clamp(observedMs / predictedMs, 0.01, 100)
   const step = error.samples < EARLY_SAMPLES ? EARLY_STEP_RATIO : STEP_RATIO
   for (const level of ['p50', 'p80', 'p95'] as const) {

@@ -29,7 +29,7 @@ export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
       const cached = new Map<ReplicaId, Tokens>()
       let depth = 0
       for (const hash of offer.prefixHashes) {
-        const replicas = holders.get(hash)
+        const replicas = holders.peek(hash)
         if (replicas === undefined) break
         for (const id of replicas) {
           // A hole further up means that the engine must recompute from there on.
@@ -41,7 +41,8 @@ export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
       return cached
     },
     learn(offer, replicaId) {
-      for (const hash of offer.prefixHashes) {
+      // From the tail to the head, so that the head is the youngest: a chain without its head is worth nothing.
+      for (const hash of offer.prefixHashes.toReversed()) {
         const replicas = holders.get(hash)
         if (replicas === undefined) holders.set(hash, new Set([replicaId]))
         else replicas.add(replicaId)

@@ -1,0 +1,62 @@
+/** The prefix index: whole chains only, bounded, and nothing kept of a replica whose cache is gone. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { createPrefixIndex } from '../../src/estimate/prefix-index.ts'
+import { someOffer } from '../core/core-rig.ts'
+
+function offer(...prefixHashes: string[]) {
+  return someOffer({ prefixHashes, prefixBlockTokens: 100, promptTokens: 1000 })
+}
+
+describe('the prefix index', () => {
+  it('counts the common head of a prompt per replica', () => {
+    const index = createPrefixIndex()
+    index.learn(offer('a', 'b', 'c'), 'r1')
+    index.learn(offer('a', 'x'), 'r2')
+    expect(Object.fromEntries(index.cachedTokens(offer('a', 'b', 'c', 'd')))).toEqual({ r1: 300, r2: 100 })
+    expect(index.cachedTokens(offer('b', 'c')).get('r1')).toBe(200)
+    expect(index.cachedTokens(offer()).size).toBe(0)
+  })
+
+  it('counts nothing behind a hole', () => {
+    const index = createPrefixIndex()
+    index.learn(offer('a', 'b', 'c', 'd'), 'r1')
+    index.learn(offer('a', 'b'), 'r2')
+    index.learn(offer('d'), 'r2')
+    expect(index.cachedTokens(offer('a', 'b', 'c', 'd')).get('r2')).toBe(200)
+    expect(index.cachedTokens(offer('z', 'a')).size).toBe(0)
+  })
+
+  it('forgets a replica, and blocks that nobody holds any more', () => {
+    const index = createPrefixIndex()
+    index.learn(offer('a', 'b'), 'r1')
+    index.learn(offer('a'), 'r2')
+    index.forget('r1')
+    expect(Object.fromEntries(index.cachedTokens(offer('a', 'b')))).toEqual({ r2: 100 })
+    expect(index.blocks).toBe(1)
+    index.forget('r2')
+    expect(index.blocks).toBe(0)
+  })
+
+  it('stays bounded and drops the tail of a chain before its head', () => {
+    const index = createPrefixIndex(10)
+    for (let i = 0; i < 50; i++) index.learn(offer(`${i}/0`, `${i}/1`, `${i}/2`, `${i}/3`), 'r1')
+    expect(index.blocks).toBeLessThanOrEqual(10)
+    // Ten blocks hold the last two chains of four and half of the one before.
+    expect(index.cachedTokens(offer('47/0', '47/1', '47/2', '47/3')).get('r1')).toBe(200)
+  })
+
+  it('never promises more than was learnt', () => {
+    const chain = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(chain, { maxLength: 8 }), chain, (learnt, asked) => {
+        const index = createPrefixIndex()
+        for (const hashes of learnt) index.learn(offer(...hashes), 'r1')
+        const known = new Set(learnt.flat())
+        const depth = asked.findIndex((hash) => !known.has(hash))
+        const expected = 100 * (depth === -1 ? asked.length : depth)
+        expect(index.cachedTokens(offer(...asked)).get('r1') ?? 0).toBe(expected)
+      }),
+    )
+  })
+})
