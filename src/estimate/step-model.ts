@@ -71,8 +71,11 @@ export function decodeStepMs(model: StepModel, sequences: number, contextTokens:
 export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
   if (tokens <= 0) return 0
   const [, , , , perChunk = 0, per1k = 0] = model.estimate.mean
-  const chunks = Math.ceil(tokens / chunkTokens)
-  return Math.max(0, perChunk * chunks + (Math.max(0, per1k) * tokens) / 1000)
+  // A chunk may be learnt as cheaper than its tokens' share; floored one by one, so that more is never cheaper.
+  const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (Math.max(0, per1k) * chunk) / 1000)
+  const whole = Math.floor(tokens / chunkTokens)
+  const rest = tokens % chunkTokens
+  return whole * chunkMs(chunkTokens) + (rest > 0 ? chunkMs(rest) : 0)
 }
 
 /** Prefill of `tokens` from its first step to its first token with `sequences` decoding beside it, in ms. */

@@ -1,0 +1,171 @@
+/** Moore and Hodgson's rule: as many jobs in time as any choice could have, none late, and no slot booked twice. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { leastSlackFirst } from '../../src/policies/ordering/least-slack.ts'
+import { type JobPlan, mooreHodgson, type PlanJob } from '../../src/policies/ordering/moore-hodgson.ts'
+import { place, type VirtualStart, virtualReplica } from '../../src/policies/ordering/virtual-replica.ts'
+
+interface Task {
+  readonly id: number
+  readonly prefillMs: number
+  readonly deadlineAtMs: number
+  readonly residenceMs: number
+  readonly sequences: number
+}
+
+const task = fc.record({
+  prefillMs: fc.integer({ min: 1, max: 40 }),
+  deadlineAtMs: fc.integer({ min: 1, max: 150 }),
+  residenceMs: fc.integer({ min: 0, max: 200 }),
+  sequences: fc.integer({ min: 1, max: 3 }),
+})
+const tasks = fc
+  .array(task, { maxLength: 8 })
+  .map((rows) => rows.map((row, id) => ({ id, ...row })).toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs))
+
+function jobs(rows: readonly Task[], machines: number): PlanJob<Task>[] {
+  return rows.map((row) => ({
+    job: row,
+    deadlineAtMs: row.deadlineAtMs,
+    value: 1,
+    work: Array.from({ length: machines }, () => ({ ...row, latencyMs: 0 })),
+  }))
+}
+
+const FREE: VirtualStart = { prefillFreeAtMs: 0, slotsFreeAtMs: undefined }
+
+/** The largest set that can be in time on one machine, tried one by one in order of deadline. */
+function bestCount(rows: readonly Task[]): number {
+  let best = 0
+  for (let mask = 0; mask < 1 << rows.length; mask++) {
+    let endMs = 0
+    let inTime = true
+    let count = 0
+    rows.forEach(({ prefillMs, deadlineAtMs }, index) => {
+      if (((mask >> index) & 1) === 0) return
+      endMs += prefillMs
+      count++
+      if (endMs > deadlineAtMs) inTime = false
+    })
+    if (inTime) best = Math.max(best, count)
+  }
+  return best
+}
+
+/** Replays what was kept, machine by machine, and says when each first token would come. */
+function replayed(plan: JobPlan<Task>, starts: readonly VirtualStart[]): Map<number, number> {
+  const machines = starts.map(virtualReplica)
+  const atMs = new Map<number, number>()
+  for (const { job, replica } of plan.kept) {
+    const machine = machines[replica]
+    if (machine === undefined) throw new Error(`no machine ${replica}`)
+    atMs.set(job.id, place(machine, { ...job, latencyMs: 0 }))
+  }
+  return atMs
+}
+
+const SLOTS: VirtualStart = { prefillFreeAtMs: 5, slotsFreeAtMs: [0, 0, 30] }
+
+describe('Moore and Hodgson’s rule', () => {
+  it('I21 keeps as many jobs in time on one machine as brute force', () => {
+    fc.assert(
+      fc.property(tasks, (rows) => {
+        expect(mooreHodgson(jobs(rows, 1), [FREE]).kept.length).toBe(bestCount(rows))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it.each([
+    ['one machine', [FREE]],
+    ['two machines', [FREE, FREE]],
+    ['machines with slots', [SLOTS, { prefillFreeAtMs: 0, slotsFreeAtMs: [10] }]],
+  ] as const)('I21 keeps nobody who would be late on %s, in the order given', (_, starts) => {
+    fc.assert(
+      fc.property(tasks, (rows) => {
+        const plan = mooreHodgson(jobs(rows, starts.length), starts)
+        const atMs = replayed(plan, starts)
+        for (const { job, firstTokenAtMs } of plan.kept) {
+          expect(firstTokenAtMs).toBe(atMs.get(job.id))
+          expect(firstTokenAtMs).toBeLessThanOrEqual(job.deadlineAtMs)
+        }
+        const order = plan.kept.map(({ job }) => rows.indexOf(job))
+        expect(order).toEqual(order.toSorted((a, b) => a - b))
+        expect(plan.kept.length + plan.dropped.length).toBe(rows.length)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('I21 is never worse on several machines than giving up whoever is late', () => {
+    fc.assert(
+      fc.property(tasks, (rows) => {
+        const starts = [FREE, FREE]
+        const machines = starts.map(virtualReplica)
+        let inTime = 0
+        for (const row of rows) {
+          const [a, b] = machines
+          const machine = (a?.prefillFreeAtMs ?? 0) <= (b?.prefillFreeAtMs ?? 0) ? a : b
+          if (machine !== undefined && machine.prefillFreeAtMs + row.prefillMs <= row.deadlineAtMs) {
+            machine.prefillFreeAtMs += row.prefillMs
+            inTime++
+          }
+        }
+        expect(mooreHodgson(jobs(rows, 2), starts).kept.length).toBeGreaterThanOrEqual(inTime)
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('I21 never books a slot twice', () => {
+    fc.assert(
+      fc.property(tasks, fc.integer({ min: 1, max: 4 }), (rows, slots) => {
+        const start = { prefillFreeAtMs: 0, slotsFreeAtMs: new Array<number>(slots).fill(0) }
+        const generous = rows.map((row) => ({ ...row, deadlineAtMs: 1e9 }))
+        const plan = mooreHodgson(jobs(generous, 1), [start])
+        const spans = plan.kept.map(({ job, firstTokenAtMs }) => ({
+          fromMs: firstTokenAtMs - job.prefillMs,
+          toMs: firstTokenAtMs + job.residenceMs,
+          slots: Math.min(slots, job.sequences),
+        }))
+        for (const { fromMs } of spans) {
+          const used = spans
+            .filter((span) => span.fromMs <= fromMs && span.toMs > fromMs)
+            .reduce((sum, span) => sum + span.slots, 0)
+          expect(used).toBeLessThanOrEqual(slots)
+        }
+        expect(start.slotsFreeAtMs).toEqual(new Array<number>(slots).fill(0))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('gives up the costliest for its worth', () => {
+    const rows = [
+      { id: 0, prefillMs: 60, deadlineAtMs: 100, residenceMs: 0, sequences: 1 },
+      { id: 1, prefillMs: 50, deadlineAtMs: 101, residenceMs: 0, sequences: 1 },
+    ]
+    const valued = jobs(rows, 1).map((one, index) => ({ ...one, value: index === 0 ? 4 : 1 }))
+    expect(mooreHodgson(valued, [FREE]).dropped.map(({ job }) => job.id)).toEqual([1])
+    expect(mooreHodgson(jobs(rows, 1), [FREE]).dropped.map(({ job }) => job.id)).toEqual([0])
+  })
+
+  it('leaves alone what may go nowhere', () => {
+    const [one] = jobs([{ id: 0, prefillMs: 1, deadlineAtMs: 9, residenceMs: 0, sequences: 1 }], 1)
+    if (one === undefined) throw new Error('no job')
+    expect(mooreHodgson([{ ...one, work: [undefined] }], [FREE])).toEqual({ kept: [], dropped: [] })
+  })
+})
+
+describe('least slack first', () => {
+  it('sorts a copy by the latest start, then by arrival', () => {
+    const rows = [
+      { startByAtMs: 5, enteredAtMs: 2 },
+      { startByAtMs: -1, enteredAtMs: 3 },
+      { startByAtMs: 5, enteredAtMs: 1 },
+    ]
+    const sorted = leastSlackFirst(rows)
+    expect(sorted.map(({ enteredAtMs }) => enteredAtMs)).toEqual([3, 1, 2])
+    expect(rows[0]?.enteredAtMs).toBe(2)
+  })
+})
