@@ -15,7 +15,7 @@ const PROFILE = 'Llama-3.1-8B/B200-180G/tp1'
 /** What the engine is started with by default, as its operator knows it. */
 const ENGINE_ARGS = { max_num_seqs: 256, max_num_batched_tokens: 16_384 }
 
-export async function measureTtft({ workDir, log, say, proxyCore, loadCore, ratePerSec, slices, seconds }) {
+export async function measureTtft({ workDir, log, say, loadCore, ratePerSec, slices, seconds }) {
   const missing = sluice.missing()
   if (missing !== undefined) throw new Error(missing)
   say(`ttft: ${slices} rounds of ${seconds} s each at ${ratePerSec} requests/s`)
@@ -44,7 +44,8 @@ export async function measureTtft({ workDir, log, say, proxyCore, loadCore, rate
       const port = await freePort()
       const adminPort = await freePort()
       const args = { port, adminPort, upstreamPorts: [enginePort], workDir: folder, engineArgs: ENGINE_ARGS }
-      const proxy = start(peer.command(args), { core: proxyCore, log })
+      // Not held to a core: there its own collector and compiler threads would stand in its way.
+      const proxy = start(peer.command(args), { log })
       proxies.push(proxy)
       await listening(port, proxy, peer.name)
       ports[peer.name] = port
