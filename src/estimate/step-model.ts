@@ -75,7 +75,7 @@ export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: To
   const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (Math.max(0, per1k) * chunk) / 1000)
   const whole = Math.floor(tokens / chunkTokens)
   const rest = tokens % chunkTokens
-  return whole * chunkMs(chunkTokens) + (rest > 0 ? chunkMs(rest) : 0)
+  return (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
 }
 
 /** Prefill of `tokens` from its first step to its first token with `sequences` decoding beside it, in ms. */

@@ -10,7 +10,7 @@ function offer(...prefixHashes: string[]) {
 
 describe('the prefix index', () => {
   it('counts the common head of a prompt per replica', () => {
-    const index = createPrefixIndex()
+    const index = createPrefixIndex(50)
     index.learn(offer('a', 'b', 'c'), 'r1')
     index.learn(offer('a', 'x'), 'r2')
     expect(Object.fromEntries(index.cachedTokens(offer('a', 'b', 'c', 'd')))).toEqual({ r1: 300, r2: 100 })
@@ -19,7 +19,7 @@ describe('the prefix index', () => {
   })
 
   it('counts nothing behind a hole', () => {
-    const index = createPrefixIndex()
+    const index = createPrefixIndex(50)
     index.learn(offer('a', 'b', 'c', 'd'), 'r1')
     index.learn(offer('a', 'b'), 'r2')
     index.learn(offer('d'), 'r2')
@@ -28,7 +28,7 @@ describe('the prefix index', () => {
   })
 
   it('forgets a replica, and blocks that nobody holds any more', () => {
-    const index = createPrefixIndex()
+    const index = createPrefixIndex(50)
     index.learn(offer('a', 'b'), 'r1')
     index.learn(offer('a'), 'r2')
     index.forget('r1')
@@ -50,7 +50,7 @@ describe('the prefix index', () => {
     const chain = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 6 })
     fc.assert(
       fc.property(fc.array(chain, { maxLength: 8 }), chain, (learnt, asked) => {
-        const index = createPrefixIndex()
+        const index = createPrefixIndex(50)
         for (const hashes of learnt) index.learn(offer(...hashes), 'r1')
         const known = new Set(learnt.flat())
         const depth = asked.findIndex((hash) => !known.has(hash))

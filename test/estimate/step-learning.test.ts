@@ -84,14 +84,14 @@ describe.each(CASES)('%s learnt cold under %s load', (id, _, load, promptTokens)
     for (const ratio of ratios) expect(Math.abs(Math.log(ratio)), `${ratios}`).toBeLessThan(0.25)
   }
 
-  it('I19 knows its decode steps within 15 %', () => {
+  it('I26 knows its decode steps within 15 %', () => {
     for (const sequences of [2, 6]) {
       const truthMs = trueMs(engine, 0, sequences, context)
       agrees((model) => decodeStepMs(model, sequences, sequences * context), truthMs)
     }
   })
 
-  it('I19 knows what a prompt takes within 15 %, alone and beside decoding streams', () => {
+  it('I26 knows what a prompt takes within 15 %, alone and beside decoding streams', () => {
     const chunk = engine.defaults.maxNumBatchedTokens
     for (const sequences of [0, 4]) {
       for (const tokens of [promptTokens / 2, promptTokens]) {
@@ -101,7 +101,7 @@ describe.each(CASES)('%s learnt cold under %s load', (id, _, load, promptTokens)
     }
   })
 
-  it('I19 does not under-learn the cost of prompt tokens', () => {
+  it('I26 does not under-learn the cost of prompt tokens', () => {
     const chunk = engine.defaults.maxNumBatchedTokens
     const slope = (took: (tokens: number) => number) => took(promptTokens) - took(promptTokens / 2)
     const truth = slope((tokens) => trueMs(engine, tokens, 4, context))

@@ -88,7 +88,7 @@ const ask = (promptTokens: number, sequences: number) =>
 
 describe.each(admissionGates.map((gate) => [gate.name, gate] as const))('the gate %s', (_, gate) => {
   it.each([-5, 3])(
-    'I22 refuses a bigger request wherever it refuses a smaller one (%d ms a chunk)',
+    'I29 refuses a bigger request wherever it refuses a smaller one (%d ms a chunk)',
     (perChunkMs) => {
       const learnt = learntEngine(perChunkMs)
       fc.assert(
@@ -109,7 +109,7 @@ describe.each(admissionGates.map((gate) => [gate.name, gate] as const))('the gat
     },
   )
 
-  it('I22 refuses on a fuller replica wherever it refuses on an emptier one', () => {
+  it('I29 refuses on a fuller replica wherever it refuses on an emptier one', () => {
     const learnt = learntEngine(0)
     fc.assert(
       fc.property(
@@ -184,7 +184,6 @@ describe('the stall of a prompt', () => {
       }
     },
   )
-})
 
   it('is that of one chunk where chunks are unbounded', () => {
     const { model } = learntEngine(-5).group('g')
@@ -214,7 +213,7 @@ describe('the KV peak', () => {
     return peak / 30_000
   }
 
-  it('I22 equals a simulation of the batch token by token', () => {
+  it('I29 equals a simulation of the batch token by token', () => {
     const learnt = new Learnt({})
     const exact = fc.record({
       promptTokens: fc.integer({ min: 1, max: 3000 }),

@@ -67,7 +67,7 @@ function replayed(plan: JobPlan<Task>, starts: readonly VirtualStart[]): Map<num
 const SLOTS: VirtualStart = { prefillFreeAtMs: 5, slotsFreeAtMs: [0, 0, 30] }
 
 describe('Moore and Hodgson’s rule', () => {
-  it('I21 keeps as many jobs in time on one machine as brute force', () => {
+  it('I28 keeps as many jobs in time on one machine as brute force', () => {
     fc.assert(
       fc.property(tasks, (rows) => {
         expect(mooreHodgson(jobs(rows, 1), [FREE]).kept.length).toBe(bestCount(rows))
@@ -80,7 +80,7 @@ describe('Moore and Hodgson’s rule', () => {
     ['one machine', [FREE]],
     ['two machines', [FREE, FREE]],
     ['machines with slots', [SLOTS, { prefillFreeAtMs: 0, slotsFreeAtMs: [10] }]],
-  ] as const)('I21 keeps nobody who would be late on %s, in the order given', (_, starts) => {
+  ] as const)('I28 keeps nobody who would be late on %s, in the order given', (_, starts) => {
     fc.assert(
       fc.property(tasks, (rows) => {
         const plan = mooreHodgson(jobs(rows, starts.length), starts)
@@ -97,7 +97,7 @@ describe('Moore and Hodgson’s rule', () => {
     )
   })
 
-  it('I21 is never worse on several machines than giving up whoever is late', () => {
+  it('I28 is never worse on several machines than giving up whoever is late', () => {
     fc.assert(
       fc.property(tasks, (rows) => {
         const starts = [FREE, FREE]
@@ -117,7 +117,7 @@ describe('Moore and Hodgson’s rule', () => {
     )
   })
 
-  it('I21 never books a slot twice', () => {
+  it('I28 never books a slot twice', () => {
     fc.assert(
       fc.property(tasks, fc.integer({ min: 1, max: 4 }), (rows, slots) => {
         const start = { prefillFreeAtMs: 0, slotsFreeAtMs: new Array<number>(slots).fill(0) }

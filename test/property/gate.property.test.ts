@@ -8,7 +8,7 @@ import { settingsOf, someOffer } from '../core/core-rig.ts'
 import { type Command, carryOut, openWorld, script, warmUp } from './gate-script.ts'
 import { GateWorld } from './gate-world.ts'
 
-const RUNS = { numRuns: 40, seed: 11 }
+const RUNS = { numRuns: 20, seed: 11 }
 const names = [...schedulers.keys()]
 
 function newScheduler(name: string) {
@@ -55,7 +55,7 @@ describe.each(names)('a gate with %s', (name) => {
         })
         expect(effects).toEqual(world.effectsJson)
       }),
-      { ...RUNS, numRuns: 15 },
+      { ...RUNS, numRuns: 10 },
     )
   })
 
@@ -84,7 +84,7 @@ describe.each(names)('a gate with %s', (name) => {
           else expect(refused, tenant).toEqual([false, false, false])
         }
       }),
-      { ...RUNS, numRuns: 15 },
+      { ...RUNS, numRuns: 10 },
     )
   })
 })
