@@ -37,6 +37,7 @@ export class WaitingRoom {
   #bytes = 0
   #tokens: Tokens = 0
   #version = 0
+  #added = 0
 
   get requests(): number {
     return this.#waiters.size
@@ -50,6 +51,11 @@ export class WaitingRoom {
   /** Rises with each change, so that a plan can be kept while nothing moved. */
   get version(): number {
     return this.#version
+  }
+
+  /** Requests added so far; a plan over the others still holds while it stays the same. */
+  get added(): number {
+    return this.#added
   }
 
   /** True when one more of that size stays within the limits. */
@@ -71,6 +77,7 @@ export class WaitingRoom {
     const { requestId, bodyBytes, promptTokens } = waiter.offer
     this.checkNew(requestId)
     this.#waiters.set(requestId, waiter)
+    this.#added++
     this.#bytes += bodyBytes
     this.#tokens += promptTokens
     this.#version++

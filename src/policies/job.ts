@@ -13,6 +13,8 @@ export interface Job {
   readonly waiter: Waiter
   /** Latest first token, absolute; undefined when the class promises nothing (any more). */
   readonly deadlineAtMs: Ms | undefined
+  /** When the promise is broken for certain; later than the deadline where that counts on the answer's length. */
+  readonly breaksAtMs: Ms | undefined
   /** A promise was made and can't be kept any more. */
   readonly late: boolean
   readonly tpotMs: Ms | undefined
@@ -46,15 +48,27 @@ function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms): Facts {
   return facts
 }
 
+/** Waiters whose promise is broken already: they stay leftovers, however many there are. */
+const broken = new WeakSet<Waiter>()
+
+/** True when nothing was promised to it, or nothing that can still be kept. */
+export function isLeftover(waiter: Waiter): boolean {
+  return !hasTargets(waiter.offer.slo) || broken.has(waiter)
+}
+
 /** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
 export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: Ms): Job {
   const { offer } = waiter
   const facts = factsOf(waiter, learnt, nowMs)
   const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
-  const late = deadlineAtMs !== undefined && deadlineAtMs <= nowMs
+  // Only a fact breaks a promise, never a guess of how long the answer will be.
+  const breaksAtMs = firstTokenDeadlineAtMs(waiter, 0)
+  const late = broken.has(waiter) || (breaksAtMs !== undefined && breaksAtMs <= nowMs)
+  if (late) broken.add(waiter)
   return {
     waiter,
     deadlineAtMs: late ? undefined : deadlineAtMs,
+    breaksAtMs: late ? undefined : breaksAtMs,
     late,
     tpotMs: offer.steerTpotMs ?? offer.slo.tpotMs,
     outputTokens: facts.outputTokens,

@@ -1,11 +1,11 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
 import type { GateName } from '../core/records.ts'
-import type { ReplicaId } from '../core/request.ts'
+import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { Intent, Plan } from '../core/scheduler.ts'
 import type { Ms } from '../core/units.ts'
-import type { Waiter } from '../core/waiting-room.ts'
 import { refusingGate } from './admission/gates.ts'
-import { type Job, jobOf } from './job.ts'
+import { isLeftover, type Job, jobOf } from './job.ts'
+import type { Learnt } from './learnt.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
 import { type JobPlan, mooreHodgson, type Placed, type PlanJob } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
@@ -17,6 +17,8 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 const LEFTOVER_ROOM_RATIO = 0.8
 /** A predicted first token this much beyond its deadline, as a share of the time to it, is a sure miss. */
 const SURE_MISS_RATIO = 1.25
+/** How long a plan stands while nobody new waits, in ms: less than an engine step. */
+const PLAN_KEPT_MS: Ms = 5
 /** Leftovers looked at in one plan, oldest first; more would only cost time. */
 const LEFTOVERS_TRIED = 4
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
@@ -25,35 +27,91 @@ const LOOK_AGAIN_MS: Ms = 20
 const OUTAGE_RETRY_MS: Ms = 5000
 /** Returns at most one admission, or all sheds that are due; the gate asks again until nothing is left to do. */
 export function planPool(question: PoolQuestion): Plan {
-  const waiters = [...question.state.waiting].filter(({ offer }) => offer.pool === question.pool)
   const views = liveViews(question)
-  if (views.length === 0) return outage(waiters)
-  const round = openRound(question, waiters, views)
-  const typicalStepMs = Math.min(...views.map((view) => view.decodeStepMs))
-  const jobs = waiters.map((waiter) => jobOf(waiter, question.learnt, typicalStepMs, question.nowMs))
+  if (views.length === 0) return outage(question)
+  const { jobs, leftovers, plan, round } = recall(question, views) ?? planAnew(question, views)
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
   if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, question.nowMs)) }
-  const plan = planPromised(round, jobs)
   const sheds = plan.dropped.filter((placed) => mayShed(round, placed))
-  if (sheds.length > 0)
+  if (sheds.length > 0) {
     return { intents: sheds.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)) }
-  const blocked = new Set<ReplicaId>(
-    views.filter((view) => isClosed(round, view)).map(({ ledger }) => ledger.replicaId),
-  )
-  const promised = [
-    ...plan.kept,
-    ...plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed'),
-  ]
-  for (const { job, replica } of promised) {
+  }
+  const blocked = new Set(views.filter((view) => isClosed(round, view)).map(({ ledger }) => ledger.replicaId))
+  const mayBeLate = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload !== 'shed')
+  const unsure = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed')
+  for (const { job, replica } of [...plan.kept, ...unsure]) {
     const intent = tryAdmit(round, job, blocked, 1, views[replica]?.ledger.replicaId)
     if (intent !== undefined) return { intents: [intent] }
   }
-  const given = new Set(promised.map(({ job }) => job))
-  for (const job of jobs.filter((one) => !given.has(one)).slice(0, LEFTOVERS_TRIED)) {
+  for (const job of [...mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job), ...leftovers]) {
     const intent = tryAdmit(round, job, blocked, LEFTOVER_ROOM_RATIO, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }
   return { intents: [], ...wake(round, jobs) }
+}
+
+/** What a plan was made of; it stands for a moment while nobody new waits. */
+interface Planned {
+  readonly jobs: readonly Job[]
+  readonly leftovers: readonly Job[]
+  readonly plan: JobPlan<Job>
+  readonly round: Round
+}
+
+const planned = new WeakMap<Learnt, Map<PoolId, Planned & { readonly added: number }>>()
+
+/** The plan of a moment ago, without those who have left since; undefined when it must be made anew. */
+function recall(question: PoolQuestion, views: readonly Outlook[]): Planned | undefined {
+  const { learnt, pool, state, nowMs } = question
+  const last = planned.get(learnt)?.get(pool)
+  if (last === undefined || last.added !== state.waiting.added || nowMs - last.round.nowMs > PLAN_KEPT_MS)
+    return undefined
+  const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
+  if (!sameReplicas || views.length !== last.round.views.length) return undefined
+  // A deadline that has passed meanwhile changes what a job is.
+  if (last.jobs.some(({ deadlineAtMs }) => deadlineAtMs !== undefined && deadlineAtMs <= nowMs))
+    return undefined
+  const waits = (job: Job): boolean => state.waiting.get(job.waiter.offer.requestId) === job.waiter
+  return {
+    jobs: last.jobs.filter(waits),
+    leftovers: last.leftovers.filter(waits),
+    plan: {
+      kept: last.plan.kept.filter(({ job }) => waits(job)),
+      dropped: last.plan.dropped.filter(({ job }) => waits(job)),
+    },
+    round: { ...last.round, ...question, views, heldByTime: false },
+  }
+}
+
+function planAnew(question: PoolQuestion, views: readonly Outlook[]): Planned {
+  const { learnt, pool, state } = question
+  const { jobs, leftovers } = readWaiters(question, views)
+  const round = openRound(question, jobs, views)
+  const fresh = { jobs, leftovers, plan: planPromised(round, jobs), round, added: state.waiting.added }
+  const byPool = planned.get(learnt) ?? new Map()
+  planned.set(learnt, byPool.set(pool, fresh))
+  return fresh
+}
+
+/** Waiting work with a promise, all of it, and the oldest few of the rest. */
+function readWaiters(
+  { state, pool, learnt, nowMs }: PoolQuestion,
+  views: readonly Outlook[],
+): { jobs: readonly Job[]; leftovers: readonly Job[] } {
+  const typicalStepMs = Math.min(...views.map((view) => view.decodeStepMs))
+  const jobs: Job[] = []
+  const leftovers: Job[] = []
+  for (const waiter of state.waiting) {
+    if (waiter.offer.pool !== pool) continue
+    const leftover = isLeftover(waiter)
+    if (leftover && leftovers.length >= LEFTOVERS_TRIED) continue
+    const job = jobOf(waiter, learnt, typicalStepMs, nowMs)
+    const mustGo = job.late && waiter.offer.slo.overload === 'shed'
+    // A class may promise a pace alone: then there is no deadline to plan for.
+    if (mustGo || job.deadlineAtMs !== undefined) jobs.push(job)
+    else leftovers.push(job)
+  }
+  return { jobs, leftovers }
 }
 
 /**
@@ -79,20 +137,28 @@ function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlo
 }
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
-function outage(waiters: readonly Waiter[]): Plan {
-  const intents = waiters
-    .filter(({ offer }) => offer.slo.overload === 'shed')
-    .map(({ offer }): Intent => {
-      const { requestId } = offer
-      return { kind: 'shed', requestId, reason: 'no_replica', retryAfterMs: OUTAGE_RETRY_MS, candidates: [] }
+function outage({ state, pool }: PoolQuestion): Plan {
+  const intents: Intent[] = []
+  for (const { offer } of state.waiting) {
+    if (offer.pool !== pool || offer.slo.overload !== 'shed') continue
+    const { requestId } = offer
+    intents.push({
+      kind: 'shed',
+      requestId,
+      reason: 'no_replica',
+      retryAfterMs: OUTAGE_RETRY_MS,
+      candidates: [],
     })
+  }
   return { intents }
 }
 
-function openRound(question: PoolQuestion, waiters: readonly Waiter[], views: readonly Outlook[]): Round {
+function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly Outlook[]): Round {
   let tightestTpotMs = Number.POSITIVE_INFINITY
   let tightestTtftMs: Ms | undefined
-  for (const { offer } of waiters) {
+  for (const {
+    waiter: { offer },
+  } of jobs) {
     tightestTpotMs = Math.min(tightestTpotMs, offer.steerTpotMs ?? offer.slo.tpotMs ?? tightestTpotMs)
     const ttftMs = offer.steerTtftMs ?? offer.slo.ttftMs
     if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
@@ -162,7 +228,11 @@ function tryAdmit(
 /** When time alone changes the plan: a deadline passes, or a gate that opens with time may let someone through. */
 function wake({ heldByTime, views, nowMs }: Round, jobs: readonly Job[]): { wakeAtMs?: Ms } {
   let atMs = heldByTime ? nowMs + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY
-  for (const { deadlineAtMs } of jobs) if (deadlineAtMs !== undefined) atMs = Math.min(atMs, deadlineAtMs)
+  for (const { deadlineAtMs, breaksAtMs } of jobs) {
+    for (const dueAtMs of [deadlineAtMs, breaksAtMs]) {
+      if (dueAtMs !== undefined && dueAtMs > nowMs) atMs = Math.min(atMs, dueAtMs)
+    }
+  }
   for (const { ledger } of views)
     if (ledger.fullUntilAtMs > nowMs) atMs = Math.min(atMs, ledger.fullUntilAtMs)
   return Number.isFinite(atMs) ? { wakeAtMs: atMs } : {}

@@ -1,15 +1,13 @@
 /** Translates replicas and waiting jobs into the terms of the plan: machines with free instants, work in ms. */
-import type { InFlight } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { clamp } from '../core/units.ts'
 import { decodeStepMs, prefillMs, prefillStallMs, requestOverheadMs } from '../estimate/step-model.ts'
+import { holdingsOf } from './holdings.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import type { PlannedWork, VirtualStart } from './ordering/virtual-replica.ts'
 import { type Outlook, TPOT_USE_RATIO } from './outlook.ts'
 
-/** Quantile of remaining lengths with which slots are expected to come free. */
-const SLOT_LENGTH_QUANTILE = 0.5
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
 const MAX_PLANNED_SLOTS = 512
 /** Depth bounds in tokens, and the part of the tightest TTFT that it may take (decision notes, F4). */
@@ -56,15 +54,11 @@ export function virtualStart(
     return { prefillFreeAtMs, slotsFreeAtMs: undefined }
   }
   const busy: Ms[] = []
-  const book = (inFlight: InFlight, fromMs: Ms): void => {
-    const { offer, contentEvents } = inFlight
-    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
-    const freeAtMs = fromMs + learnt.remaining(offer, made, SLOT_LENGTH_QUANTILE) * stepMs
-    for (let i = 0; i < offer.sequences; i++) busy.push(freeAtMs)
+  const holdings = holdingsOf(ledger, learnt)
+  for (let i = holdings.length - 1; i >= 0; i--) {
+    const { left = 0, sequences = 0 } = holdings[i] ?? {}
+    for (let n = 0; n < sequences; n++) busy.push(prefillFreeAtMs + left * stepMs)
   }
-  for (const inFlight of ledger.decoding.values()) book(inFlight, nowMs)
-  for (const inFlight of ledger.prefilling.values()) book(inFlight, prefillFreeAtMs)
-  busy.sort((a, b) => a - b)
   const whole = Math.max(1, Math.floor(slots))
   // More in flight than slots: the first to end make no room yet.
   const late = busy.slice(Math.max(0, busy.length - whole))
