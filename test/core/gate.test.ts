@@ -49,6 +49,16 @@ describe('a reroute', () => {
     expect(kinds(only.permitId, lonely)).toEqual(['fail', 'settled'])
   })
 
+  it('stays within its share when every attempt fails', () => {
+    const gate = gateWith()
+    const first = Array.from({ length: 50 }, () =>
+      dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
+    )
+    for (const { permitId } of first) gate.handle({ kind: 'bounce', permitId, cause: 'reset' }, 100)
+    // A tenth of the dispatches of the last ten seconds, the second attempts among them.
+    expect(gate.counts).toMatchObject({ bounced: 50, rerouted: 5, failed: 45, dispatched: 55 })
+  })
+
   it('still ends when the client has given up', () => {
     const state = { open: true }
     const gate = gateWith({ scheduler: holding(state) })

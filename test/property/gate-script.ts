@@ -15,6 +15,8 @@ const OPS = [
   ...new Array<'pass'>(4).fill('pass'),
   'bounce',
   'bounce',
+  'bounce',
+  'cancel',
   'cancel',
   'replica',
   'remove',

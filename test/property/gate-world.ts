@@ -211,6 +211,8 @@ export class GateWorld {
     const woken = !Number.isFinite(expiryAtMs) || (this.#wakeAtMs ?? Number.POSITIVE_INFINITY) <= expiryAtMs
     must(woken, `woken at ${this.#wakeAtMs}, but a waiter expires at ${expiryAtMs}`)
     for (const ledger of state.replicas.values()) this.#checkLedger(ledger)
+    for (const { permitId, replicaId } of this.permits.values())
+      must(state.replicas.has(replicaId), `permit ${permitId} is out at ${replicaId}, which is forgotten`)
     for (const replicaId of this.gone) {
       const used = [...this.permits.values()].some((permit) => permit.replicaId === replicaId)
       must(used || !state.replicas.has(replicaId), `${replicaId} is gone`)
