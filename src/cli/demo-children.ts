@@ -6,7 +6,6 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { request } from 'undici'
 import type { Ms } from '../core/units.ts'
 
 export interface ChildOptions {
@@ -94,10 +93,10 @@ export async function answering(url: string, limitMs: Ms, signal: AbortSignal): 
   let last = 'no answer'
   while (performance.now() < endAtMs) {
     signal.throwIfAborted()
-    const status = await request(url, { signal })
-      .then(async ({ statusCode, body }) => {
-        await body.dump()
-        return statusCode
+    const status = await fetch(url, { signal })
+      .then(async (response) => {
+        await response.body?.cancel()
+        return response.status
       })
       .catch((error: Error) => {
         last = error.message

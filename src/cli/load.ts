@@ -1,8 +1,8 @@
 /** `sluice load`: open-loop load by class against any OpenAI-compatible address, judged as Sluice judges. */
 import { Command, Option } from 'commander'
 import { createLogUpdate } from 'log-update'
-import { request } from 'undici'
 import type { Ms } from '../core/units.ts'
+import { firstModel } from '../load/first-model.ts'
 import { measureLoopLag } from '../load/loop-lag.ts'
 import { type LoadPhase, planLoad } from '../load/plan.ts'
 import { createRecentResults } from '../load/recent.ts'
@@ -39,7 +39,6 @@ interface Flags extends LoadFlags {
 
 /** What settled longer ago is no longer shown as the run's present. */
 const RECENT_MS: Ms = 5000
-const PREFLIGHT_MS: Ms = 10_000
 
 const EXAMPLES = `
 Examples:
@@ -174,26 +173,4 @@ function showProgress(title: string, line: () => string, terminal: Terminal): { 
       update?.done()
     },
   }
-}
-
-/** The first model that the address names. Throws with what to do when it does not answer as it should. */
-async function firstModel(url: string, apiKey: string | undefined): Promise<string> {
-  const base = url.replace(/\/+$/, '').replace(/\/v1$/, '')
-  const advice = 'is the address right? (or name the model with --model)'
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }
-  const times = { headersTimeout: PREFLIGHT_MS, bodyTimeout: PREFLIGHT_MS }
-  const answer = await request(`${base}/v1/models`, { headers, ...times }).catch((error: Error) => {
-    throw new Error(
-      `${base} does not answer (${(error as NodeJS.ErrnoException).code ?? error.message}); ${advice}`,
-    )
-  })
-  const text = await answer.body.text()
-  try {
-    const { data } = JSON.parse(text) as { readonly data: readonly { readonly id: string }[] }
-    const model = data[0]?.id
-    if (model !== undefined) return model
-  } catch {
-    // Said below, with the status.
-  }
-  throw new Error(`${base}/v1/models answered ${answer.statusCode} and named no model; ${advice}`)
 }
