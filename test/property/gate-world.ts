@@ -208,7 +208,8 @@ export class GateWorld {
       'the room is within its limits',
     )
     const expiryAtMs = waiting.nextExpiryAtMs() ?? Number.POSITIVE_INFINITY
-    const woken = !Number.isFinite(expiryAtMs) || (this.#wakeAtMs ?? Number.POSITIVE_INFINITY) <= expiryAtMs
+    const woken =
+      !Number.isFinite(expiryAtMs) || (this.#wakeAtMs ?? Number.POSITIVE_INFINITY) <= expiryAtMs + TIMER_MS
     must(woken, `woken at ${this.#wakeAtMs}, but a waiter expires at ${expiryAtMs}`)
     for (const ledger of state.replicas.values()) this.#checkLedger(ledger)
     for (const { permitId, replicaId } of this.permits.values())
@@ -258,6 +259,9 @@ export class GateWorld {
     return JSON.stringify([counts, inFlight, requests, bytes, tokens, ledgers])
   }
 }
+
+/** The gate never asks to be woken sooner than that from now. */
+const TIMER_MS = 1
 
 const END = { outcome: 'completed', endedAtMs: 0, contentEvents: 0 } as const
 
