@@ -1,4 +1,4 @@
-/** Makes the gate's parts from a configuration: its settings, and the scheduler of its mode with what profiles say. */
+/** Makes the gate from a configuration: its settings, and the schedulers of its mode with what profiles say. */
 import type { Config } from '../config/config.ts'
 import { createGate, type Gate } from '../core/gate.ts'
 import type { GateSettings } from '../core/gate-settings.ts'
@@ -12,27 +12,25 @@ import { judge } from '../slo/judge.ts'
 /** Fits of profiles miss an independent load test by 5 to 17 %; engines in service differ by more. */
 const PROFILE_UNCERTAINTY_RATIO = 0.3
 
-export interface GateParts {
-  readonly gate: Gate
-  /** The one that learns and predicts: active in enforce, advising in shadow, absent when off. */
+/** Who decides, who only advises, and which of the two predicts. */
+export interface Roles {
+  readonly scheduler: Scheduler
+  readonly advisor?: Scheduler
   readonly predictor: Scheduler | undefined
 }
 
-/** A gate in the configuration's mode. A change of mode needs a new one. */
-export function createGateParts(config: Config): GateParts {
+/** The roles of a mode. A predictor that goes on keeps what it has learnt. */
+export function rolesFor(config: Config, known: Scheduler | undefined): Roles {
+  if (config.mode === 'off') return { scheduler: createLeastOutstanding(), predictor: undefined }
+  const predictor = known ?? createSluice({ priors: priorsOf(config) })
+  if (config.mode === 'enforce') return { scheduler: predictor, predictor }
+  return { scheduler: createLeastOutstanding(), advisor: predictor, predictor }
+}
+
+/** A gate in the roles given. */
+export function createGateOf({ scheduler, advisor }: Roles, config: Config): Gate {
   const settings = gateSettings(config)
-  if (config.mode === 'off') {
-    return {
-      gate: createGate({ settings, scheduler: createLeastOutstanding(), judge }),
-      predictor: undefined,
-    }
-  }
-  const predictor = createSluice({ priors: priorsOf(config) })
-  const gate =
-    config.mode === 'enforce'
-      ? createGate({ settings, scheduler: predictor, judge })
-      : createGate({ settings, scheduler: createLeastOutstanding(), advisor: predictor, judge })
-  return { gate, predictor }
+  return createGate({ settings, scheduler, judge, ...(advisor === undefined ? {} : { advisor }) })
 }
 
 /** What of the configuration the gate obeys. */

@@ -12,33 +12,32 @@ import { createObserver, type Observer } from '../telemetry/observer.ts'
 import { type RuntimeMonitor, startRuntimeMonitor } from '../telemetry/runtime.ts'
 import type { SamplePorts } from '../telemetry/samples.ts'
 import { createFleet, type ManagedFleet } from '../upstream/fleet.ts'
-import { createGateParts, gateSettings } from './gate-parts.ts'
+import { createGateOf, gateSettings, rolesFor } from './gate-parts.ts'
 import { samplePorts, sloCatalog } from './samples.ts'
 import { packageVersion } from './terminal.ts'
 
 export class Runtime {
   readonly gate: Gate
-  readonly predictor: Scheduler | undefined
+  /** The one that learns and predicts: active in enforce, advising in shadow, absent when off. */
+  predictor: Scheduler | undefined
   readonly observer: Observer
   readonly fleet: ManagedFleet
   readonly edge: Edge
   readonly samples: SamplePorts
-  /** The mode in force: the one of the start. */
-  readonly mode: Config['mode']
   readonly #monitor: RuntimeMonitor
   readonly #states = new Map<ReplicaId, ReplicaState>()
   #config: Config
 
   constructor(config: Config, log: Log) {
     this.#config = config
-    const { gate, predictor } = createGateParts(config)
-    this.mode = config.mode
+    const roles = rolesFor(config, undefined)
+    const gate = createGateOf(roles, config)
     this.gate = gate
-    this.predictor = predictor
+    this.predictor = roles.predictor
     this.#monitor = startRuntimeMonitor()
     this.samples = samplePorts({
       gate,
-      predictor,
+      predictor: () => this.predictor,
       fleet: () => this.fleet,
       config: () => this.#config,
       monitor: this.#monitor,
@@ -48,6 +47,7 @@ export class Runtime {
       ports: this.samples,
       build: { version: packageVersion(), nodeVersion: process.version },
       log,
+      predictionQuantile: '0.5',
       nowMs: systemClock.nowMs,
       unixMs: Date.now,
       replicaName: (id) => this.fleet.replica(id)?.name ?? id,
@@ -78,6 +78,11 @@ export class Runtime {
     this.observer.onLoaded({ catalog: sloCatalog(config), digest: config.digest, mode: config.mode })
   }
 
+  /** The mode in force. */
+  get mode(): Config['mode'] {
+    return this.#config.mode
+  }
+
   get config(): Config {
     return this.#config
   }
@@ -93,18 +98,17 @@ export class Runtime {
 
   /** Puts a checked configuration into service. What is under way keeps the one it came in under. */
   apply(config: Config, changes: readonly string[] = []): void {
+    if (config.mode !== this.mode) {
+      const { scheduler, advisor, predictor } = rolesFor(config, this.predictor)
+      this.gate.adopt(scheduler, advisor)
+      this.predictor = predictor
+    }
     this.#config = config
     this.edge.configure(config)
     this.edge.dispatcher.tell({ kind: 'configured', settings: gateSettings(config) })
     this.fleet.update(config)
-    this.observer.onLoaded(
-      { catalog: sloCatalog(config), digest: config.digest, mode: this.mode },
-      { changes },
-    )
-    if (config.mode !== this.mode) {
-      const advice = 'the mode changes at the next start'
-      this.observer.onEvent('restart_needed', { running: this.mode, configured: config.mode, advice })
-    }
+    const { digest, mode } = config
+    this.observer.onLoaded({ catalog: sloCatalog(config), digest, mode }, { changes })
   }
 
   /** Stops everything but the listening sockets, which are their owner's. Ends what is under way at once. */

@@ -11,7 +11,7 @@ import type { ManagedFleet } from '../upstream/fleet.ts'
 
 export interface SampledParts {
   readonly gate: Gate
-  readonly predictor: Scheduler | undefined
+  readonly predictor: () => Scheduler | undefined
   readonly fleet: () => ManagedFleet
   readonly config: () => Config
   readonly monitor: RuntimeMonitor
@@ -27,13 +27,14 @@ export function samplePorts({ gate, predictor, fleet, config, monitor }: Sampled
       const { requests, tokens, bytes } = gate.state.waiting
       return { requests, tokens, bytes }
     },
-    trust: () =>
-      predictor === undefined
-        ? []
-        : config().models.map(({ name }) => ({
-            model: name,
-            state: predictor.trusted(name) ? ('trusted' as const) : ('fallback' as const),
-          })),
+    trust: () => {
+      const predicting = predictor()
+      if (predicting === undefined) return []
+      return config().models.map(({ name }) => ({
+        model: name,
+        state: predicting.trusted(name) ? ('trusted' as const) : ('fallback' as const),
+      }))
+    },
     runtime: () => monitor.sample(),
   }
 }

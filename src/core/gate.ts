@@ -19,6 +19,8 @@ type Refusal = Pick<Intent & { kind: 'shed' }, 'reason' | 'retryAfterMs' | 'cand
 
 /** How long a replica that called itself full is left alone unless something ends there sooner, in ms. */
 const ENGINE_FULL_HOLD_MS: Ms = 200
+/** Soonest look again, so that a wish for the past can't hold up time. */
+const MIN_WAKE_MS: Ms = 1
 /** A scheduler that still has intents after so many rounds of one event is broken. */
 const MAX_ROUNDS = 100_000
 
@@ -29,10 +31,10 @@ export function createGate(options: GateOptions): Gate {
 
 export class Gate {
   readonly counts: GateCounts = zeroCounts()
-  readonly #scheduler: Scheduler
-  readonly #advisor: Scheduler | undefined
+  #scheduler: Scheduler
+  #advisor: Scheduler | undefined
   /** Whoever learns from what happens: the scheduler, and the advisor when there is one. */
-  readonly #learners: readonly Scheduler[]
+  #learners: readonly Scheduler[] = []
   readonly #advice = new Map<RequestId, Advice>()
   readonly #judge: Judge
   #settings: GateSettings
@@ -48,11 +50,17 @@ export class Gate {
 
   constructor(options: GateOptions) {
     this.#settings = options.settings
-    this.#scheduler = options.scheduler
-    this.#advisor = options.advisor
-    this.#learners =
-      options.advisor === undefined ? [options.scheduler] : [options.scheduler, options.advisor]
     this.#judge = options.judge
+    this.#scheduler = options.scheduler
+    this.adopt(options.scheduler, options.advisor)
+  }
+
+  /** Changes who decides and who only advises; a scheduler that stays keeps what it has learnt. */
+  adopt(scheduler: Scheduler, advisor?: Scheduler): void {
+    this.#scheduler = scheduler
+    this.#advisor = advisor
+    this.#learners = advisor === undefined ? [scheduler] : [scheduler, advisor]
+    this.#advice.clear()
   }
 
   get state(): GateState {
@@ -220,7 +228,7 @@ export class Gate {
     const wishes = [planned, this.#waiting.nextExpiryAtMs(), this.#permits.nextAssumedAtMs()]
     let atMs = Math.min(...wishes.map((wish) => wish ?? Number.POSITIVE_INFINITY))
     if (!Number.isFinite(atMs)) return
-    atMs = Math.max(atMs, nowMs)
+    atMs = Math.max(atMs, nowMs + MIN_WAKE_MS)
     if (atMs === this.#toldWakeAtMs) return
     this.#toldWakeAtMs = atMs
     this.#effects.push({ kind: 'wakeAt', atMs })
