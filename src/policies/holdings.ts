@@ -2,6 +2,7 @@
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { Offer } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
+import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
 /** Quantile of remaining lengths: a little more than half, since a stream that stays longer than thought hurts. */
@@ -21,12 +22,12 @@ interface Kept {
   readonly holdings: readonly Holding[]
 }
 
-const kept = new WeakMap<ReplicaLedger, Kept>()
+const kept = keptBy<ReplicaLedger, Kept>()
 
 /** Everything in flight there, longest rest first; kept until a permit or a token of it moves. */
 export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt): readonly Holding[] {
   const { version, lastTokenAtMs } = ledger
-  const known = kept.get(ledger)
+  const known = kept(learnt).get(ledger)
   if (known?.version === version && known.lastTokenAtMs === lastTokenAtMs) return known.holdings
   const holdings: Holding[] = []
   for (const { offer } of ledger.prefilling.values()) holdings.push(holdingOf(offer, 0, learnt))
@@ -34,7 +35,7 @@ export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt): readonly Hold
     holdings.push(holdingOf(offer, contentEvents * learnt.tokensPerEvent(offer.pool), learnt))
   }
   holdings.sort((a, b) => b.left - a.left)
-  kept.set(ledger, { version, lastTokenAtMs, holdings })
+  kept(learnt).set(ledger, { version, lastTokenAtMs, holdings })
   return holdings
 }
 

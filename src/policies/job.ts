@@ -3,6 +3,7 @@ import type { ReplicaId } from '../core/request.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
+import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
 /** Quantile of the output length that e2e deadlines and slot times are planned with. */
@@ -32,10 +33,10 @@ interface Facts {
 }
 
 const FACTS_KEPT_MS: Ms = 100
-const factsKept = new WeakMap<Waiter, Facts>()
+const factsKept = keptBy<Waiter, Facts>()
 
 function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms): Facts {
-  const kept = factsKept.get(waiter)
+  const kept = factsKept(learnt).get(waiter)
   if (kept !== undefined && nowMs - kept.readAtMs < FACTS_KEPT_MS) return kept
   const { offer } = waiter
   const facts = {
@@ -44,16 +45,16 @@ function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms): Facts {
     e2eTokens: learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE),
     cachedTokens: learnt.prefixes.cachedTokens(offer),
   }
-  factsKept.set(waiter, facts)
+  factsKept(learnt).set(waiter, facts)
   return facts
 }
 
 /** Waiters whose promise is broken already: they stay leftovers, however many there are. */
-const broken = new WeakSet<Waiter>()
+const broken = keptBy<Waiter, true>()
 
 /** True when nothing was promised to it, or nothing that can still be kept. */
-export function isLeftover(waiter: Waiter): boolean {
-  return !hasTargets(waiter.offer.slo) || broken.has(waiter)
+export function isLeftover(waiter: Waiter, learnt: Learnt): boolean {
+  return !hasTargets(waiter.offer.slo) || broken(learnt).has(waiter)
 }
 
 /** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
@@ -63,8 +64,8 @@ export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: 
   const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
   // Only a fact breaks a promise, never a guess of how long the answer will be.
   const breaksAtMs = firstTokenDeadlineAtMs(waiter, 0)
-  const late = broken.has(waiter) || (breaksAtMs !== undefined && breaksAtMs <= nowMs)
-  if (late) broken.add(waiter)
+  const late = broken(learnt).has(waiter) || (breaksAtMs !== undefined && breaksAtMs <= nowMs)
+  if (late) broken(learnt).set(waiter, true)
   return {
     waiter,
     deadlineAtMs: late ? undefined : deadlineAtMs,

@@ -32,8 +32,25 @@ const TRUST_FIRST_TOKENS = 8
 const TRUST_MAX_ABS_LOG_ERROR = 0.7
 /** Share of a new answer in the learnt tokens per content event. */
 const TOKENS_PER_EVENT_SHARE = 0.05
-/** How fast learnt slots shrink towards what the engine shows running while others wait there. */
-const SLOT_KEEP_RATIO: Ratio = 0.98
+/** The most that an engine ran is forgotten by this per scrape: half of it in a minute of two scrapes a second. */
+const MOST_KEEP_RATIO: Ratio = 0.994
+/** So near to the most counts as the most; and so often in a row with some waiting means full. */
+const FULL_RATIO: Ratio = 0.95
+const TIMES_FULL = 4
+
+interface LearntSlots {
+  readonly slots: number
+  readonly seenAtMs: Ms
+  readonly mostRunning: number
+  readonly timesFull: number
+}
+
+const NO_SLOTS: LearntSlots = {
+  slots: Number.POSITIVE_INFINITY,
+  seenAtMs: Number.NEGATIVE_INFINITY,
+  mostRunning: 0,
+  timesFull: 0,
+}
 
 export class Learnt {
   readonly #groups = new Map<string, GroupLearnt>()
@@ -42,7 +59,7 @@ export class Learnt {
   /** The same by offer, so that hot paths build no keys. */
   readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
   readonly #tokensPerEvent = new Map<PoolId, number>()
-  readonly #slots = new Map<ReplicaId, { slots: number; seenAtMs: Ms }>()
+  readonly #slots = new Map<ReplicaId, LearntSlots>()
   /** Median prediction of the engine's own part of TTFT at dispatch, by permit. */
   readonly #predictedMs = new Map<number, Ms>()
   readonly #priors: Readonly<Record<string, StepPrior>>
@@ -94,17 +111,21 @@ export class Learnt {
     )
   }
 
-  /** Takes new gauges once: an engine in which some wait shows how many it runs. */
+  /**
+   * Takes new gauges once. Arrivals that merely wait for the running step make an engine look full too, with any
+   * number running; one that is full shows the same number, its most, each time that some wait.
+   */
   readGauges(ledger: ReplicaLedger): void {
     const gauges = ledger.report.gauges
-    const known = this.#slots.get(ledger.replicaId)
-    if (gauges === undefined || known?.seenAtMs === gauges.seenAtMs) return
+    const known = this.#slots.get(ledger.replicaId) ?? NO_SLOTS
+    if (gauges === undefined || known.seenAtMs === gauges.seenAtMs) return
     const { runningRequests, waitingRequests, seenAtMs } = gauges
-    let slots = known?.slots ?? Number.POSITIVE_INFINITY
-    if (waitingRequests > 0 && runningRequests > 0) {
-      slots = Number.isFinite(slots) ? Math.max(runningRequests, slots * SLOT_KEEP_RATIO) : runningRequests
-    } else if (runningRequests > slots) slots = runningRequests
-    this.#slots.set(ledger.replicaId, { slots, seenAtMs })
+    const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
+    let { slots, timesFull } = known
+    if (waitingRequests > 0) timesFull = runningRequests >= mostRunning * FULL_RATIO ? timesFull + 1 : 0
+    if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
+    if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
+    this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
   }
 
   /** A permit was booked: predicts its first token, whoever sent it, so that the prediction can be judged. */

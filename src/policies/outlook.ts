@@ -9,6 +9,7 @@ import {
   type StepModel,
 } from '../estimate/step-model.ts'
 import { chunkTokens } from '../estimate/step-windows.ts'
+import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
 /** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
@@ -40,9 +41,9 @@ export interface Outlook {
 
 /** Reads one replica. Costs O(streams there). */
 export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number, nowMs: Ms): Outlook {
-  learnt.readGauges(ledger)
   const { model, error } = learnt.group(ledger.report.groupId)
   const chunk = chunkTokens(ledger)
+  learnt.readGauges(ledger)
   const sequences = ledger.inFlightSequences
   const stepMs = decodeStepMs(model, sequences, ledger.contextTokens)
   const backlogTokens = remainingBacklog(ledger, model, chunk, nowMs)
@@ -94,14 +95,15 @@ export function isIdle(view: Outlook): boolean {
   return view.ledger.inFlightRequests === 0
 }
 
+/** What was dispatched first of all that has no token yet. */
+function headOf(ledger: ReplicaLedger): InFlight | undefined {
+  return ledger.prefilling.values().next().value
+}
+
 /** The backlog less what the engine must have prefilled since its last first token; never below a tenth. */
 function remainingBacklog(ledger: ReplicaLedger, model: StepModel, chunk: Tokens, nowMs: Ms): Tokens {
   if (ledger.backlogTokens <= 0) return 0
-  let head: InFlight | undefined
-  for (const inFlight of ledger.prefilling.values()) {
-    head = inFlight
-    break
-  }
+  const head = headOf(ledger)
   if (head === undefined) return 0
   const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
   const headMs = prefillMs(model, head.uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
@@ -124,26 +126,26 @@ interface Rest {
 }
 
 const REST_KEPT_TOKENS = 16
-const residentsKept = new WeakMap<ReplicaLedger, Residents>()
-const restKept = new WeakMap<InFlight, Rest>()
+const residentsKept = keptBy<ReplicaLedger, Residents>()
+const restKept = keptBy<InFlight, Rest>()
 
 function residentsOf(ledger: ReplicaLedger, learnt: Learnt, model: StepModel, stepMs: Ms): Residents {
-  const kept = residentsKept.get(ledger)
+  const kept = residentsKept(learnt).get(ledger)
   if (kept?.version === ledger.version && kept.lastTokenAtMs === ledger.lastTokenAtMs) return kept
   const { version, lastTokenAtMs } = ledger
   const fresh = { version, lastTokenAtMs, ...bearable(ledger, learnt, model, stepMs) }
-  residentsKept.set(ledger, fresh)
+  residentsKept(learnt).set(ledger, fresh)
   return fresh
 }
 
 /** Tokens that each sequence of a running stream still makes, at the quantile of SLACK. */
 function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens {
-  const kept = restKept.get(inFlight)
+  const kept = restKept(learnt).get(inFlight)
   if (kept !== undefined && madeTokens - kept.madeTokens < REST_KEPT_TOKENS) {
     return Math.max(1, kept.leftTokens - (madeTokens - kept.madeTokens))
   }
   const leftTokens = learnt.remaining(inFlight.offer, madeTokens, SLACK_LENGTH_QUANTILE)
-  restKept.set(inFlight, { madeTokens, leftTokens })
+  restKept(learnt).set(inFlight, { madeTokens, leftTokens })
   return leftTokens
 }
 

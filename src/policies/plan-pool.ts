@@ -103,7 +103,7 @@ function readWaiters(
   const leftovers: Job[] = []
   for (const waiter of state.waiting) {
     if (waiter.offer.pool !== pool) continue
-    const leftover = isLeftover(waiter)
+    const leftover = isLeftover(waiter, learnt)
     if (leftover && leftovers.length >= LEFTOVERS_TRIED) continue
     const job = jobOf(waiter, learnt, typicalStepMs, nowMs)
     const mustGo = job.late && waiter.offer.slo.overload === 'shed'
