@@ -8,6 +8,8 @@ const DECODE_WINDOW_STEPS = 8
 const MIN_DECODE_STEPS = 2
 /** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
 const PREFILL_WINDOW_CHUNKS = 2
+/** What of the running step lies in an interval that begins with a dispatch, in steps. */
+export const HALF_STEP = 0.5
 /** First tokens closer together than this left the engine in one step, in ms. */
 const SAME_STEP_MS: Ms = 1
 
@@ -161,7 +163,9 @@ function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLed
   if (open?.lastFirstTokenAtMs === undefined || open.spoilt) return
   const sequences = (open.sequencesAtStart + ledger.decodingSequences) / 2
   // Each running stream gets one token a step; with none to count by, a chunk is a step.
-  const steps = sequences >= 1 ? Math.max(1, open.decodedTokens / sequences) : open.chunks
+  // The step that ran when it began was half over on average.
+  const counted = open.decodedTokens / sequences - HALF_STEP * open.starts
+  const steps = sequences >= 1 ? Math.max(1, counted) : open.chunks
   observePrefill(model, {
     elapsedMs: open.lastFirstTokenAtMs - open.startedAtMs,
     starts: open.starts,

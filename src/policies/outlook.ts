@@ -8,7 +8,7 @@ import {
   requestOverheadMs,
   type StepModel,
 } from '../estimate/step-model.ts'
-import { chunkTokens } from '../estimate/step-windows.ts'
+import { chunkTokens, HALF_STEP } from '../estimate/step-windows.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
@@ -18,8 +18,6 @@ export const TPOT_USE_RATIO = 0.95
 const SLACK_LENGTH_QUANTILE = 0.3
 /** Streams that are late by more than this are lost and no longer veto, in ms. */
 const LOST_BY_MS: Ms = 20
-/** A step that runs at dispatch is counted whole, as observations count it; the learnt overhead corrects for that. */
-const RUNNING_STEPS = 1
 
 export interface Outlook {
   readonly ledger: ReplicaLedger
@@ -76,7 +74,7 @@ export function engineTtftMs(view: Outlook, uncachedTokens: Tokens): Ms {
 
 function runningStepMs({ ledger, model }: Outlook): Ms {
   if (ledger.decodingSequences === 0) return 0
-  return RUNNING_STEPS * decodeStepMs(model, ledger.decodingSequences, ledger.contextTokens)
+  return HALF_STEP * decodeStepMs(model, ledger.decodingSequences, ledger.contextTokens)
 }
 
 /** The same for what was sent there last and is the end of the backlog: median, in ms. */
