@@ -4,7 +4,7 @@ import type { SettleOutcome, SettleReport } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
 import { spliceBody } from '../engines/splice.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { Replica, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
+import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import type { Intake } from './intake.ts'
@@ -119,7 +119,7 @@ export class Relay implements UpstreamHandler, BodyExits {
   onFault(fault: UpstreamFault): void {
     this.#closed = true
     if (this.#over) return
-    this.replica.reportFault(fault)
+    this.#blame(fault)
     const message = `${this.replica.name}: ${fault.message}`
     if (fault.cause === 'timeout' && fault.phase !== 'connect') {
       this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
@@ -138,7 +138,7 @@ export class Relay implements UpstreamHandler, BodyExits {
     }
     const limitMs = this.#body?.started === true ? betweenBytesMs : this.#firstByteMs()
     if (nowMs - this.#heardAtMs > limitMs) {
-      this.replica.reportFault({ cause: 'no_progress', message: `no byte for ${limitMs} ms` })
+      this.#blame({ cause: 'no_progress', message: `no byte for ${limitMs} ms` })
       const message = `${this.replica.name} has sent nothing for ${limitMs} ms`
       this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
       return
@@ -189,11 +189,21 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#bounce(cause, told)
   }
 
+  broke(message: string): void {
+    this.#blame({ cause: 'status', message })
+  }
+
   finish(outcome: SettleOutcome): void {
     if (this.#over) return
     this.#leave()
     if (outcome === 'completed' && this.tally.firstTokenAtMs === undefined) this.replica.reportSuccess()
     this.#owner.settled(this, reportOf(this.tally, outcome, this.#clock.nowMs()))
+  }
+
+  /** Tells the breaker; of a stream that has brought content it has heard already, and not this. */
+  #blame(fault: UpstreamFault | ToldFault): void {
+    if (this.tally.firstTokenAtMs === undefined) this.replica.reportFault(fault)
+    else if (fault.cause !== 'aborted') this.replica.reportFault({ cause: 'broken', message: fault.message })
   }
 
   #bounce(cause: BounceCause, message: string): void {

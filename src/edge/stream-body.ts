@@ -1,7 +1,7 @@
 /** Relays an event stream: held until its first content, then passed on as it comes, read beside its bytes. */
 import type { SettleOutcome } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
-import type { StreamTap, TapEvent } from '../engines/adapter.ts'
+import type { ResponseClass, StreamTap, TapEvent } from '../engines/adapter.ts'
 import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
 
 /** Held before the first content at most; beyond it the stream is passed on, content or not. */
@@ -45,23 +45,31 @@ export class StreamBody implements UpstreamBody {
     }
     this.#release(nowMs)
     this.#exits.answer.end()
+    if (this.#failure === undefined && !this.#done) {
+      this.#exits.broke('the stream ended without its end marker')
+    }
     this.#exits.finish(this.#failure ?? (this.#done ? 'completed' : 'truncated'))
   }
 
   /** Returns true when an exit was taken. */
   #take(pass: readonly Uint8Array[], event: TapEvent, nowMs: Ms): boolean {
     const { tally } = this.#exits
+    let broke: string | undefined
     if (event.usage !== undefined) tally.usage = { ...tally.usage, ...event.usage }
     if (event.done) this.#done = true
     if (event.error !== undefined) {
       const inside = event.contentEvents === 0 && this.#held !== undefined
       if (inside && this.#refusedInside(event.error)) return true
+      if (this.#failure === undefined && !inside && isEnginesFault(event.error.class))
+        broke = event.error.message
       this.#failure ??= inside ? 'client_error' : 'truncated'
     }
     if (this.#held === undefined) for (const piece of pass) this.#exits.write(piece, nowMs)
     else this.#hold(pass)
     if (event.contentEvents > 0) this.#content(event.contentEvents, nowMs)
     else if (this.#heldBytes > HOLD_BYTES) this.#release(nowMs)
+    // Behind the content of the same piece, which counts as a success first.
+    if (broke !== undefined) this.#exits.broke(broke)
     return false
   }
 
@@ -115,4 +123,9 @@ export class StreamBody implements UpstreamBody {
     if (bytes.length > 0) this.#exits.write(bytes, nowMs)
     this.#exits.committed(bytes)
   }
+}
+
+/** An engine that is merely full, or a client that asked for nonsense, says nothing against the replica. */
+function isEnginesFault(found: ResponseClass): boolean {
+  return found === 'engine_error' || found === 'draining'
 }

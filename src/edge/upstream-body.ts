@@ -28,6 +28,8 @@ export interface BodyExits {
   committed(bytes: Uint8Array): void
   /** Nothing has gone out: somebody else may try. `blamed` when the replica itself is at fault. */
   bounce(cause: BounceCause, message: string, blamed: boolean): void
+  /** The engine broke a stream of which content has gone out; the attempt goes on to its end. */
+  broke(message: string): void
   /** The attempt is over; the answer has been ended. */
   finish(outcome: SettleOutcome): void
 }

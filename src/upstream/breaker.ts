@@ -25,6 +25,8 @@ export interface Breaker {
   readonly state: BreakerState
   /** A fault of the replica. Told faults only: the caller leaves out full engines and clients that left. */
   fault(message: string): void
+  /** An exchange that was told as a success at its first content and broke afterwards. */
+  broken(message: string): void
   /** An exchange that showed the replica at work. */
   success(): void
   close(): void
@@ -55,6 +57,7 @@ export function createBreaker(
     if (circuit.opened || circuit.halfOpen || circuit.isShutdown) return
     circuit.fire(outcome).catch(() => undefined)
   }
+  const fault = (message: string): void => report(() => Promise.reject(new Error(message)))
   circuit.on('open', () => onChange('open'))
   circuit.on('close', () => onChange('closed'))
   circuit.on('halfOpen', () => {
@@ -66,7 +69,13 @@ export function createBreaker(
     get state() {
       return circuit.halfOpen ? 'half-open' : circuit.opened ? 'open' : 'closed'
     },
-    fault: (message) => report(() => Promise.reject(new Error(message))),
+    fault,
+    // A success can't be taken back. Counted twice, breaks open it from the same share on as other faults do: with b of
+    // n exchanges broken, 2b / (n + 2b) passes one half where b / n does.
+    broken: (message) => {
+      fault(message)
+      fault(message)
+    },
     success: () => report(() => Promise.resolve()),
     close: () => {
       circuit.removeAllListeners()

@@ -27,6 +27,15 @@ export interface UpstreamFault {
   readonly message: string
 }
 
+/**
+ * A fault that shows in an answer and not in its exchange. `broken`: the stream broke after content, whatever broke it,
+ * and had been reported as a success by then.
+ */
+export interface ToldFault {
+  readonly cause: 'status' | 'no_progress' | 'broken'
+  readonly message: string
+}
+
 /** Exactly one of `onEnd` and `onFault` is called, once, and nothing after it. Never called inside `open`. */
 export interface UpstreamHandler {
   onHeaders(status: number, headers: Readonly<Record<string, string | string[]>>): void
@@ -53,9 +62,7 @@ export interface Replica {
   readonly adapter: EngineAdapter
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream
   /** A fault of the replica itself, for the breaker (client aborts, 429 and 503 are none). */
-  reportFault(
-    fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string },
-  ): void
+  reportFault(fault: UpstreamFault | ToldFault): void
   /** An exchange that brought its first content, for the breaker. */
   reportSuccess(): void
 }

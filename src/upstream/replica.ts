@@ -7,7 +7,14 @@ import { saysDraining } from '../engines/failures.ts'
 import { BREAKER_DEFAULTS, type Breaker, type BreakerOptions, createBreaker } from './breaker.ts'
 import type { Clock } from './clock.ts'
 import { Connection } from './connection.ts'
-import type { OpenRequest, Replica, UpstreamFault, UpstreamHandler, UpstreamStream } from './ports.ts'
+import type {
+  OpenRequest,
+  Replica,
+  ToldFault,
+  UpstreamFault,
+  UpstreamHandler,
+  UpstreamStream,
+} from './ports.ts'
 import { PROBE_DEADLINE_MS, probe } from './probe.ts'
 import {
   deriveState,
@@ -141,12 +148,12 @@ export class UpstreamReplica implements Replica {
     return this.#traffic.open(request, handler)
   }
 
-  reportFault(
-    fault: UpstreamFault | { readonly cause: 'status' | 'no_progress'; readonly message: string },
-  ): void {
+  reportFault(fault: UpstreamFault | ToldFault): void {
     if (fault.cause === 'aborted' || this.#closed) return
-    if (fault.cause === 'status' && saysDraining(fault.message)) {
+    if ((fault.cause === 'status' || fault.cause === 'broken') && saysDraining(fault.message)) {
       this.#toldDrainingAtMs = this.#clock.nowMs()
+    } else if (fault.cause === 'broken') {
+      this.#breaker.broken(fault.message)
     } else {
       if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
       this.#breaker.fault(fault.message)

@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../support/deadline.ts'
 import { type Rig, type RigOptions, startRig } from '../support/edge-rig.ts'
+import type { ScriptedExchange } from '../support/scripted-exchange.ts'
 
 let rig: Rig
 const start = async (options: RigOptions = {}) => {
@@ -128,6 +129,65 @@ describe('a stream', () => {
     expect(client.text).toContain('[DONE]')
     await rig.settled()
     expect(rig.settlement.outcome).toBe('truncated')
+  })
+})
+
+describe('a breaker', () => {
+  async function toldBy(end: (exchange: ScriptedExchange) => void): Promise<string[]> {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2)
+    await client.waitText(' t1')
+    end(exchange)
+    await rig.settled()
+    return rig.told
+  }
+
+  it.each<[string, (exchange: ScriptedExchange) => void]>([
+    ['an error event', (exchange) => exchange.error(500, 'worker died').done()],
+    ['a missing end marker', (exchange) => exchange.end()],
+    ['a cut', (exchange) => exchange.reset()],
+  ])('hears once that a stream broke after content: %s', async (_, end) => {
+    expect(await toldBy(end)).toEqual(['success', 'broken'])
+  })
+
+  it('hears of an error event in the very piece that brought the first content', async () => {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    const token = { choices: [{ index: 0, delta: { content: 'x' } }] }
+    const error = { error: { message: 'worker died', type: 'InternalServerError', code: 500 } }
+    exchange
+      .head()
+      .write(`data: ${JSON.stringify(token)}\n\ndata: ${JSON.stringify(error)}\n\n`)
+      .done()
+    await client.waitComplete()
+    await rig.settled()
+    expect(rig.told).toEqual(['success', 'broken'])
+  })
+
+  it("hears nothing bad of a stream that ran to its end, nor of a client's own error", async () => {
+    expect(await toldBy((exchange) => exchange.done())).toEqual(['success'])
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2)
+    await client.waitText(' t1')
+    exchange.error(400, 'invalid request').done()
+    await rig.settled(2)
+    expect(rig.told).toEqual(['success', 'success'])
+  })
+
+  it('hears nothing bad when the client leaves', async () => {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2)
+    await client.waitText(' t1')
+    client.leave()
+    await rig.settled()
+    expect(rig.settlement.outcome).toBe('client_left')
+    expect(rig.told).toEqual(['success'])
   })
 })
 

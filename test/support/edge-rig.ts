@@ -75,6 +75,8 @@ export class Rig {
   readonly bounces: string[] = []
   readonly rejections: string[] = []
   readonly faults: unknown[] = []
+  /** What replicas were told for their breakers, in order: `success`, or the cause of a fault. */
+  readonly told: string[] = []
   /** Body bytes that replicas have handed to the edge. */
   upstreamBytes = 0
   readonly #connections: Connection[]
@@ -103,7 +105,7 @@ export class Rig {
       this.upstreamBytes += bytes.length
     }
     const replicas = new Map(
-      this.#connections.map((connection, at) => replicaOf(connection, at, options, count)),
+      this.#connections.map((connection, at) => replicaOf(connection, at, options, count, this.told)),
     )
     const reports = engines.map((_, at) => reportOf(at, options))
     this.edge = new Edge({
@@ -204,6 +206,7 @@ function replicaOf(
   at: number,
   options: RigOptions,
   count: (bytes: Uint8Array) => void,
+  told: string[],
 ): [string, Replica] {
   const id = `r${at}`
   return [
@@ -222,8 +225,8 @@ function replicaOf(
           onEnd: () => handler.onEnd(),
           onFault: (fault) => handler.onFault(fault),
         }),
-      reportFault: () => {},
-      reportSuccess: () => {},
+      reportFault: ({ cause }) => told.push(cause),
+      reportSuccess: () => told.push('success'),
     },
   ]
 }
