@@ -105,29 +105,49 @@ export async function runOpenLoop(port, arrivals, graceMs, moreHeaders = {}) {
   return seen
 }
 
-/** Keeps `width` requests in flight for `seconds`; returns how many finished a second after the first fifth. */
-export async function saturate(port, nextRequest, width, seconds, moreHeaders = {}) {
+/**
+ * Keeps `width` requests in flight and measures how many finish a second. The first `width` to finish started all at
+ * once and don't count; the next `3 * width` do, or what finishes within `limitSeconds` in all. Throws when not even
+ * the first ones finish in that time: then there is no rate to speak of.
+ */
+export async function saturate(port, nextRequest, width, limitSeconds, moreHeaders = {}) {
   const agent = newAgent()
   const startMs = performance.now()
-  const fromMs = startMs + (seconds * 1000) / 5
-  const untilMs = startMs + seconds * 1000
-  const flights = new Set()
-  let finished = 0
+  const untilMs = startMs + limitSeconds * 1000
+  const over = new AbortController()
+  const finishedAtMs = []
+  const outcomes = {}
+  const limit = sleep(limitSeconds * 1000, undefined, { signal: over.signal }).catch(() => undefined)
   const loop = async () => {
-    while (performance.now() < untilMs) {
+    while (performance.now() < untilMs && !over.signal.aborted) {
       const flight = send(agent, port, nextRequest(), performance.now(), moreHeaders)
-      flights.add(flight)
-      const seen = await Promise.race([
-        flight.done,
-        sleep(untilMs - performance.now(), undefined, { ref: false }),
-      ])
-      if (seen?.outcome === 'finished' && seen.endedAtMs >= fromMs && seen.endedAtMs <= untilMs) finished++
+      const seen = await Promise.race([flight.done, limit])
       flight.abandon()
-      flights.delete(flight)
+      if (seen === undefined) return
+      outcomes[seen.outcome] = (outcomes[seen.outcome] ?? 0) + 1
+      if (seen.outcome === 'finished') finishedAtMs.push(seen.endedAtMs)
+      else await sleep(50)
+      if (finishedAtMs.length >= 4 * width) over.abort()
     }
   }
   await Promise.all(Array.from({ length: width }, loop))
-  for (const flight of flights) flight.abandon()
+  over.abort()
   agent.destroy()
-  return finished / ((untilMs - fromMs) / 1000)
+  const counted = finishedAtMs.length - width
+  if (counted < 1) {
+    const told = JSON.stringify(outcomes)
+    throw new Error(
+      `of ${width} requests kept in flight, too few finished in ${limitSeconds} s to tell a rate: ${told}`,
+    )
+  }
+  return (1000 * counted) / (finishedAtMs.at(-1) - finishedAtMs[width - 1])
+}
+
+/** Sends `count` requests at once and waits for them all, so that a fresh engine is slow for them and not later. */
+export async function warmUp(port, nextRequest, count, limitSeconds) {
+  const arrivals = Array.from({ length: count }, () => ({ atMs: 0, ...nextRequest() }))
+  const seen = await runOpenLoop(port, arrivals, limitSeconds * 1000)
+  const odd = seen.filter((each) => each.outcome !== 'finished')
+  if (odd.length > 0)
+    throw new Error(`the engine on port ${port}: ${odd.length} of ${count} first requests ${odd[0].outcome}`)
 }

@@ -1,6 +1,5 @@
 /** Holds the parts of bench/vllm.mjs to their words: what counts as good, refused or broken, and seeded arrivals. */
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 
 interface Seen {
@@ -23,6 +22,7 @@ interface Bench {
   isGood(seen: Seen, tpotTargetMs: number): boolean
   scoreRun(all: readonly Seen[], seconds: number, tpotTargetMs: number): Readonly<Record<string, number>>
   runOpenLoop(port: number, arrivals: readonly Arrival[], graceMs: number): Promise<readonly Seen[]>
+  saturate(port: number, next: () => Arrival, width: number, limitSeconds: number): Promise<number>
   makeArrivals(shape: unknown, ratePerSec: number, seconds: number, seed: number): readonly Arrival[]
   readonly WORKLOADS: Readonly<Record<string, unknown>>
 }
@@ -82,6 +82,12 @@ describe('arrivals', () => {
   })
 })
 
+function portOf(server: Server | undefined): number {
+  const address = server?.address()
+  if (address === null || typeof address !== 'object') throw new RangeError('the server does not listen')
+  return address.port
+}
+
 describe('the open-loop client', () => {
   let server: Server | undefined
   afterEach(async () => {
@@ -98,9 +104,8 @@ describe('the open-loop client', () => {
       request.resume().on('end', () => answer(response))
     })
     await new Promise<void>((done) => server?.listen(0, '127.0.0.1', done))
-    const { port } = server.address() as AddressInfo
     const arrival = { atMs: 0, promptTokens: 1, answerTokens: 2, body: Buffer.from('{}') }
-    const [first] = await bench.runOpenLoop(port, [arrival], graceMs)
+    const [first] = await bench.runOpenLoop(portOf(server), [arrival], graceMs)
     return first
   }
   const frame = 'data: {"choices":[{"text":"a"}]}\n\n'
@@ -129,6 +134,21 @@ describe('the open-loop client', () => {
     server?.close()
     const late = await sendTo((response) => response.end(`${frame}data: {"error":{}}\n\n${done}`), 10_000)
     expect(late).toMatchObject({ outcome: 'broken' })
+  })
+
+  it('tells a rate from what finishes after the first wave, and none when nothing does', async () => {
+    const request = { atMs: 0, promptTokens: 1, answerTokens: 1, body: Buffer.from('{}') }
+    let made = 0
+    const next = () => {
+      made++
+      return request
+    }
+    await sendTo((response) => response.end(`${frame}${done}`), 10_000)
+    expect(await bench.saturate(portOf(server), next, 3, 10)).toBeGreaterThan(0)
+    expect(made).toBeGreaterThanOrEqual(12)
+    server?.close()
+    await sendTo((response) => response.writeHead(429).end('{}'), 10_000)
+    await expect(bench.saturate(portOf(server), next, 3, 0.3)).rejects.toThrow(/too few finished.*refused/)
   })
 
   it('leaves what has not ended when the run is over', async () => {

@@ -78,8 +78,7 @@ export function fleetCases({ base, key, model, enginePorts, engineArgs, tightCla
       const shape = WORKLOADS.mixed
       const width = enginePorts.length * (ENGINE_ARGS['max-num-seqs'] + 4)
       const calm = { authorization: headers.authorization }
-      // A machine that is busy with other work may finish none in that time: then a request a second is plenty.
-      const rate = Math.max(1, await saturate(port, () => makeRequest(shape, rng), width, 15, calm))
+      const rate = await saturate(port, () => makeRequest(shape, rng), width, 120, calm)
       await idle()
       const seen = await runOpenLoop(port, makeArrivals(shape, 2 * rate, 15, 6), 10_000, headers)
       const row = scoreRun(seen, 15, 80)

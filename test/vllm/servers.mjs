@@ -33,8 +33,18 @@ export const ENGINE_ARGS = {
   'max-num-batched-tokens': 256,
   'num-gpu-blocks-override': 96,
 }
+/**
+ * bfloat16 where the CPU multiplies it by itself. Elsewhere it is emulated: with AVX2 alone a full batch took 102 ms a
+ * step, against 38 ms in float32.
+ */
+export const DTYPE = hasNativeBfloat16() ? 'bfloat16' : 'float32'
 const READY_MS = 600_000
 const STOP_MS = 10_000
+
+function hasNativeBfloat16() {
+  if (process.arch !== 'x64' || !existsSync('/proc/cpuinfo')) return process.arch === 'arm64'
+  return /\b(?:avx512_bf16|amx_bf16)\b/.test(readFileSync('/proc/cpuinfo', 'utf8'))
+}
 
 /** The first Python here that vLLM runs on, or undefined. */
 export function findPython() {
@@ -147,7 +157,7 @@ export async function start(ports, extraArgs = []) {
     if (pidOf(port) !== undefined) throw new Error(`port ${port}: a server of ours already runs there`)
     const log = openSync(logFile(port), 'w')
     const limits = Object.entries(ENGINE_ARGS).flatMap(([name, value]) => [`--${name}`, String(value)])
-    const fixed = ['--load-format', 'dummy', '--dtype', 'bfloat16', '--enforce-eager', '--host', '127.0.0.1']
+    const fixed = ['--load-format', 'dummy', '--dtype', DTYPE, '--enforce-eager', '--host', '127.0.0.1']
     const named = ['--served-model-name', MODEL_NAME, '--port', String(port)]
     const args = ['serve', MODEL, ...fixed, ...named, ...limits, ...extraArgs]
     // A session of its own: the engine and its worker are children that must end with it.
