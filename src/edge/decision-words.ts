@@ -1,6 +1,7 @@
 /** How a decision is told to the client: response headers, and a sentence for a refusal. */
 import type { GateEffect } from '../core/effects.ts'
 import type { DecisionRecord } from '../core/records.ts'
+import { admittedWord } from '../slo/decision-word.ts'
 
 /** What a client learns of the decision. The replica goes by its name, never by its URL. */
 export function decisionHeaders(
@@ -12,7 +13,7 @@ export function decisionHeaders(
   const predictedMs = candidates.find((candidate) => candidate.replicaId === replicaId)?.predictedTtftMs
   return {
     'x-sluice-class': offer.slo.name,
-    'x-sluice-decision': attempt === 2 ? 'rerouted' : waitedMs > 0 ? 'queued' : 'admitted',
+    'x-sluice-decision': admittedWord(attempt, waitedMs),
     'x-sluice-queue-ms': String(Math.round(waitedMs)),
     ...(predictedMs === undefined ? {} : { 'x-sluice-predicted-ttft-ms': String(Math.round(predictedMs)) }),
     ...(replicaName === undefined ? {} : { 'x-sluice-replica': replicaName }),

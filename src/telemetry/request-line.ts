@@ -1,5 +1,6 @@
 /** The one log line of a request: how it was decided and how it ended, in numbers, without a word of its prompt. */
 import type { CandidateView, DecisionRecord, Settlement, Verdict } from '../core/records.ts'
+import { type AdmittedWord, admittedWord } from '../slo/decision-word.ts'
 import { bounded, type LogFields } from './log.ts'
 
 /** Raised when a field changes its meaning; `explain` and `replay` check it. */
@@ -12,16 +13,12 @@ export const MAX_CANDIDATES = 8
 export const MAX_PREFIX_BLOCKS = 16
 
 /** What was decided, in the words of the `x-sluice-decision` header. */
-export type DecisionWord = 'admitted' | 'queued' | 'rerouted' | 'shed' | 'left'
+export type DecisionWord = AdmittedWord | 'shed' | 'left'
 
-/** Waiting for less than this is not called queued, in ms. */
-const QUEUED_MS = 1
-
-export function decisionWord(settlement: Settlement): DecisionWord {
+export function decisionWord(settlement: Settlement, decision: DecisionRecord | undefined): DecisionWord {
   if (settlement.outcome === 'shed') return 'shed'
   if (settlement.outcome === 'cancelled') return 'left'
-  if (settlement.attempts > 1) return 'rerouted'
-  return settlement.queueMs >= QUEUED_MS ? 'queued' : 'admitted'
+  return admittedWord(settlement.attempts, decision?.waitedMs ?? settlement.queueMs)
 }
 
 /** Fields of the line. `decision` is the last one made for the request, if any was. `nameOf` hides URLs. */
@@ -42,7 +39,7 @@ export function requestFields(
     kind: offer.kind,
     stream: offer.streamed,
     retry_count: offer.retryCount,
-    decision: decisionWord(settlement),
+    decision: decisionWord(settlement, decision),
     reason: settlement.shedReason,
     outcome: settlement.outcome,
     slo: verdict.kind,

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { decisionHeaders } from '../../src/edge/decision-words.ts'
 import { Attainment } from '../../src/slo/attainment.ts'
 import { DecisionRing } from '../../src/telemetry/decision-ring.ts'
 import { MAX_TEXT_CHARS } from '../../src/telemetry/log.ts'
@@ -38,6 +39,17 @@ describe('the line of a request', () => {
       candidates: [{ replica: 'r1', gate: 'ok', predicted_ttft_ms: 210, backlog_tokens: 90 }],
     })
     expect(lines()[0]?.time).toMatch(/^\d{4}-\d\d-\d\dT/)
+  })
+
+  it('says queued by the time in the gate, not by the time that reading the request took', () => {
+    const { observer, lines } = rig()
+    const settlement = { ...good(), queueMs: 40 }
+    observer.onDecision(decisionOf(settlement.offer, { waitedMs: 0.4 }))
+    observer.onSettled(settlement)
+    expect(lines('request')[0]).toMatchObject({ decision: 'admitted', queue_ms: 40, waited_ms: 0.4 })
+    const record = decisionOf(settlement.offer, { waitedMs: 0.4 })
+    expect(decisionHeaders(record, 'r1')['x-sluice-decision']).toBe('admitted')
+    expect(decisionHeaders({ ...record, waitedMs: 2 }, 'r1')['x-sluice-decision']).toBe('queued')
   })
 
   it('is there for a shed and for a client that left before any decision', () => {
