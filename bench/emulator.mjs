@@ -1,0 +1,173 @@
+/**
+ * Good requests a second on one simulated engine (`sluice engine`, real time): bare, behind Sluice, and behind a rival
+ * proxy if one is given; each arm on a fresh engine under the same seeded arrivals.
+ *
+ *   npm run bench:emulator                            about 4 minutes
+ *   npm run bench:emulator -- --loads 1,2,3 --seconds 60 --seeds 1,2
+ *
+ * 1x is what a bare engine keeps at 90 % good in the simulator for these promises' demo (`sluice demo` prints it for
+ * two engines). Every request has the same promise: TTFT 0.8 s + 2 s per 1000 prompt tokens, TPOT 80 ms.
+ * SLUICE_SKETCH names a script of a rival proxy, started as `node SCRIPT PORT ENGINE_PORT --tpot=80`.
+ * Sluice is not told the engine's settings. Prints a table and JSON.
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+
+const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
+const READY_MS = 20_000
+const PROMISE = '{ ttft: 800ms, ttft_per_1k_tokens: 2s, tpot: 80ms }'
+
+const { values: options } = parseArgs({
+  options: {
+    arms: { type: 'string', default: 'bare,sketch,sluice' },
+    loads: { type: 'string', default: '1,2' },
+    seconds: { type: 'string', default: '40' },
+    seeds: { type: 'string', default: '1' },
+    capacity: { type: 'string', default: '6.4' },
+    'length-ratio': { type: 'string', default: '0.2' },
+  },
+})
+
+const sketch = process.env.SLUICE_SKETCH
+const workDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
+const running = new Set()
+
+function start(args, label) {
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  let said = ''
+  child.stderr.on('data', (bytes) => {
+    said = `${said}${bytes}`.slice(-2000)
+  })
+  running.add(child)
+  child.once('exit', (code) => {
+    running.delete(child)
+    if (code !== 0 && code !== null) console.error(`${label} ended with ${code}: ${said}`)
+  })
+  return child
+}
+
+async function stop(child) {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const gone = new Promise((done) => child.once('exit', done))
+  child.kill('SIGKILL')
+  await gone
+}
+
+async function freePort() {
+  const server = createServer()
+  await new Promise((done) => server.listen(0, '127.0.0.1', done))
+  const { port } = server.address()
+  await new Promise((done) => server.close(done))
+  return port
+}
+
+async function ready(url, label) {
+  const untilMs = performance.now() + READY_MS
+  while (performance.now() < untilMs) {
+    const answered = await fetch(url).then(
+      (response) => response.arrayBuffer().then(() => true),
+      () => false,
+    )
+    if (answered) return
+    await sleep(100)
+  }
+  throw new Error(`${label} did not answer within ${READY_MS} ms`)
+}
+
+function fileWith(name, head) {
+  const classes = ['chat', 'voice', 'autocomplete', 'agent', 'batch'].map((one) => `  ${one}: ${PROMISE}`)
+  const file = join(workDir, name)
+  const tail = ['classes:', ...classes, 'default_class: chat', 'auth: none', 'mode: enforce', '']
+  writeFileSync(file, [...head, ...tail].join('\n'))
+  return file
+}
+
+/** Starts what an arm puts before the engine; returns the port to send to. */
+async function front(arm, enginePort, children) {
+  if (arm === 'bare') return enginePort
+  const port = await freePort()
+  if (arm === 'sketch') children.push(start([sketch, String(port), String(enginePort), '--tpot=80'], arm))
+  else {
+    const head = [
+      `listen: 127.0.0.1:${port}`,
+      `admin: { listen: "127.0.0.1:${await freePort()}" }`,
+      `models: [{ name: demo, replicas: ["http://127.0.0.1:${enginePort}"] }]`,
+    ]
+    children.push(start([MAIN, 'serve', '-c', fileWith('serve.yaml', head)], arm))
+  }
+  await ready(`http://127.0.0.1:${port}/v1/models`, arm)
+  return port
+}
+
+async function loadReport(port, rate, seed) {
+  const head = ['models: [{ name: demo, replicas: ["http://127.0.0.1:1"] }]']
+  const args = [MAIN, 'load', `http://127.0.0.1:${port}`, '--rate', String(rate), '--seed', String(seed)]
+  args.push('--duration', `${options.seconds}s`, '--length-ratio', options['length-ratio'], '--model', 'demo')
+  args.push('--lengths', 'simulated', '--class', fileWith('load.yaml', head), '--format', 'json')
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
+  running.add(child)
+  let text = ''
+  child.stdout.on('data', (bytes) => {
+    text += bytes
+  })
+  await new Promise((done) => child.once('close', done))
+  running.delete(child)
+  return JSON.parse(text)
+}
+
+async function runArm(arm, load, seed) {
+  const children = []
+  try {
+    const enginePort = await freePort()
+    const engineArgs = [MAIN, 'engine', '--profile', 'demo/slow', '--port', String(enginePort)]
+    children.push(start([...engineArgs, '--served-model-name', 'demo', '--seed', String(seed)], 'engine'))
+    await ready(`http://127.0.0.1:${enginePort}/health`, 'engine')
+    const port = await front(arm, enginePort, children)
+    const report = await loadReport(port, load * Number(options.capacity), seed)
+    const [{ goodPerSec, all }] = report.phases
+    return {
+      arm,
+      load,
+      seed,
+      goodPerSec,
+      attained: all.attainmentRatio,
+      shed: all.shedRequests,
+      valid: report.valid,
+    }
+  } finally {
+    for (const child of children.reverse()) await stop(child)
+  }
+}
+
+const arms = options.arms.split(',').filter((arm) => {
+  if (arm === 'sketch' && sketch === undefined) {
+    console.error('SKIPPED sketch: SLUICE_SKETCH names no rival proxy')
+    return false
+  }
+  return true
+})
+const rows = []
+try {
+  for (const seed of options.seeds.split(',').map(Number)) {
+    for (const load of options.loads.split(',').map(Number)) {
+      for (const arm of arms) {
+        rows.push(await runArm(arm, load, seed))
+        const { goodPerSec, attained, shed, valid } = rows.at(-1)
+        const share = `${((attained ?? 0) * 100).toFixed(1)} %`.padStart(8)
+        console.log(
+          `${load}x seed ${seed} ${arm.padEnd(8)} good ${goodPerSec.toFixed(2).padStart(6)}/s ${share} shed ${shed}${valid ? '' : ' (NOT VALID: the client lagged)'}`,
+        )
+      }
+    }
+  }
+  console.log(JSON.stringify(rows))
+} finally {
+  for (const child of running) child.kill('SIGKILL')
+  rmSync(workDir, { recursive: true, force: true })
+}
