@@ -1,5 +1,5 @@
 /** The client's side of one request, whatever happens behind it: one status line, ordered bytes, one end. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 import type { Ms } from '../core/units.ts'
 import type { Dialect } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -44,6 +44,8 @@ export class ClientAnswer {
   readonly #outgoing: ServerResponse
   readonly #rng: Rng
   #ended = false
+  /** Kept here until the head is written: set one by one on the response, each would be checked and copied twice. */
+  readonly #headers: Record<string, string> = {}
 
   constructor(options: AnswerOptions) {
     this.#incoming = options.incoming
@@ -68,13 +70,13 @@ export class ClientAnswer {
   /** Adds headers; those set after the status has gone out are lost, as they must be. */
   set(headers: Readonly<Record<string, string>>): void {
     if (this.started) return
-    for (const name in headers) this.#outgoing.setHeader(name, headers[name] ?? '')
+    Object.assign(this.#headers, headers)
   }
 
   /** Sends the 200 of a stream, unless it is out already. */
   beginStream(upstream: Headers): void {
     if (this.started) return
-    this.#outgoing.writeHead(200, {
+    this.#head(200, {
       'content-type': upstream['content-type'] ?? EVENT_STREAM,
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
@@ -84,7 +86,7 @@ export class ClientAnswer {
   /** Sends the head of a whole body that is too big to hold. */
   beginWhole(status: number, upstream: Headers): void {
     const length = upstream['content-length']
-    this.#outgoing.writeHead(status, {
+    this.#head(status, {
       ...passed(upstream),
       ...(typeof length === 'string' ? { 'content-length': length } : {}),
     })
@@ -94,6 +96,18 @@ export class ClientAnswer {
   write(bytes: Uint8Array, nowMs: Ms): boolean {
     this.wroteAtMs = nowMs
     return this.#outgoing.write(bytes)
+  }
+
+  /**
+   * The same, on the socket before this returns: Node holds what a turn writes back until the turn's end, and the first
+   * content should not wait for the bookkeeping that it sets off.
+   */
+  writeAtOnce(bytes: Uint8Array, nowMs: Ms): boolean {
+    const { socket } = this.#outgoing
+    socket?.cork()
+    const more = this.write(bytes, nowMs)
+    socket?.uncork()
+    return more
   }
 
   /** Keeps a silent stream alive. Only between two frames. */
@@ -107,7 +121,7 @@ export class ClientAnswer {
   /** A whole answer with its exact length. */
   whole(status: number, headers: Headers, body: Uint8Array): void {
     this.#ended = true
-    this.#outgoing.writeHead(status, { ...passed(headers), 'content-length': body.length })
+    this.#head(status, { ...passed(headers), 'content-length': body.length })
     this.#outgoing.end(body)
   }
 
@@ -138,8 +152,8 @@ export class ClientAnswer {
     this.#ended = true
     const refusal = refusalOf({ code, message, dialect, retryAfterMs: options.retryAfterMs }, this.#rng)
     const lingering = this.#unreadIsLarge()
-    if (lingering || options.closing === true) this.#outgoing.setHeader('connection', 'close')
-    this.#outgoing.writeHead(refusal.status, {
+    if (lingering || options.closing === true) this.#headers.connection = 'close'
+    this.#head(refusal.status, {
       ...refusal.headers,
       'content-length': Buffer.byteLength(refusal.body),
     })
@@ -155,6 +169,10 @@ export class ClientAnswer {
     if (this.#ended || this.left) return
     this.#ended = true
     this.#outgoing.end(errorEvent({ code, message, dialect: this.dialect }))
+  }
+
+  #head(status: number, headers: OutgoingHttpHeaders): void {
+    this.#outgoing.writeHead(status, Object.assign(this.#headers as OutgoingHttpHeaders, headers))
   }
 
   #unreadIsLarge(): boolean {

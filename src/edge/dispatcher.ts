@@ -189,16 +189,17 @@ export class Dispatcher implements RelayOwner {
 
   #dispatch(effect: Extract<GateEffect, { kind: 'dispatch' }>): void {
     const { requestId, permitId, replicaId, record } = effect
-    this.#observer.onDecision(record)
     const story = this.#stories.get(requestId)
     const replica = this.#fleet.replica(replicaId)
     if (story === undefined) {
+      this.#observer.onDecision(record)
       const report = { outcome: 'client_left', endedAtMs: this.#clock.nowMs(), contentEvents: 0 } as const
       this.tell({ kind: 'settle', permitId, report })
       return
     }
     if (replica === undefined) {
       // It went away between the decision and now.
+      this.#observer.onDecision(record)
       this.tell({ kind: 'bounce', permitId, cause: 'connect_failed' })
       return
     }
@@ -213,6 +214,8 @@ export class Dispatcher implements RelayOwner {
       this.#observer.onFault(error)
       relay.bounce('connect_failed', 'the exchange could not be opened', false)
     }
+    // The request is on its way before its decision is booked.
+    this.#observer.onDecision(record)
   }
 
   #shed(effect: Extract<GateEffect, { kind: 'shed' }>): void {

@@ -169,9 +169,11 @@ export class Relay implements UpstreamHandler, BodyExits {
   }
 
   write(bytes: Uint8Array, nowMs: Ms): void {
-    if (this.answer.write(bytes, nowMs) || this.#over || this.#pausedAtMs !== undefined) return
-    this.#pausedAtMs = nowMs
-    this.#stream?.pause()
+    if (!this.answer.write(bytes, nowMs)) this.#pause(nowMs)
+  }
+
+  writeFirst(bytes: Uint8Array, nowMs: Ms): void {
+    if (!this.answer.writeAtOnce(bytes, nowMs)) this.#pause(nowMs)
   }
 
   firstToken(): void {
@@ -233,6 +235,12 @@ export class Relay implements UpstreamHandler, BodyExits {
     if (this.#pausedAtMs !== undefined) this.#countPause()
     this.answer.onDrain = () => {}
     if (!this.#closed) this.#stream?.abort()
+  }
+
+  #pause(nowMs: Ms): void {
+    if (this.#over || this.#pausedAtMs !== undefined) return
+    this.#pausedAtMs = nowMs
+    this.#stream?.pause()
   }
 
   #resume(): void {

@@ -4,9 +4,24 @@ import { randomBytes } from 'node:crypto'
 /** Characters of an HTTP token, at most 128 of them. */
 const SAFE_ID = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 
+/** Random bytes are drawn for many ids at once: each draw is a call out of the engine. */
+const POOLED_IDS = 256
+const ID_BYTES = 12
+let pool = Buffer.alloc(0)
+let poolAt = 0
+
+function freshId(): string {
+  if (poolAt >= pool.length) {
+    pool = randomBytes(POOLED_IDS * ID_BYTES)
+    poolAt = 0
+  }
+  poolAt += ID_BYTES
+  return pool.toString('hex', poolAt - ID_BYTES, poolAt)
+}
+
 /** The id that the client sees: its own when that is safe, else a fresh one. */
 export function clientRequestId(offered: string | undefined): string {
-  return offered !== undefined && SAFE_ID.test(offered) ? offered : randomBytes(12).toString('hex')
+  return offered !== undefined && SAFE_ID.test(offered) ? offered : freshId()
 }
 
 /** The id under which we know the request: the client's, unless a request under way has it already. */

@@ -120,7 +120,7 @@ export class StreamBody implements UpstreamBody {
     const bytes = Buffer.concat(this.#held, this.#heldBytes)
     this.#held = undefined
     this.#exits.answer.beginStream(this.#headers)
-    if (bytes.length > 0) this.#exits.write(bytes, nowMs)
+    if (bytes.length > 0) this.#exits.writeFirst(bytes, nowMs)
     this.#exits.committed(bytes)
   }
 }

@@ -155,6 +155,12 @@ export class FrameSplitter {
 
 /** The event name and the data of a frame, its `data` lines joined; for the frames worth reading in full. */
 export function readFrame(frame: Frame): { readonly event: string; readonly data: string } {
+  const { bytes, start, end } = frame
+  // Nearly all frames are a single `data: …` line with its blank line.
+  if (bytes[start] === 0x64 && bytes.indexOf(LF, start) === end - 2) {
+    const text = bytes.toString('utf8', start, end - 2)
+    if (text.startsWith('data: ') && !text.includes('\r')) return { event: '', data: text.slice(6) }
+  }
   let event = ''
   let data: string | undefined
   for (const line of frame.bytes.toString('utf8', frame.start, frame.end).split(/\r\n|\n|\r/)) {

@@ -183,6 +183,12 @@ class Tap implements StreamTap {
     if (contentEvents === 0 && oversizedFrames === 0 && error === undefined && usage === undefined) {
       return this.#done ? DONE_ONLY : NOTHING
     }
+    if (oversizedFrames === 0 && error === undefined && usage === undefined && !this.#done) {
+      this.#tally.contentEvents = 0
+      // The event of nearly every piece of a stream.
+      if (contentEvents === 1) return ONE_CONTENT
+      return { contentEvents, done: false }
+    }
     this.#tally = { contentEvents: 0, oversizedFrames: 0, error: undefined, usage: undefined }
     return {
       contentEvents,
@@ -195,6 +201,7 @@ class Tap implements StreamTap {
 }
 
 const NOTHING: TapEvent = { contentEvents: 0, done: false }
+const ONE_CONTENT: TapEvent = { contentEvents: 1, done: false }
 const DONE_ONLY: TapEvent = { contentEvents: 0, done: true }
 
 /** An engine that ends a generation by itself with `abort` is on its way down. */

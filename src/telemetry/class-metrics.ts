@@ -15,9 +15,24 @@ import {
 } from './instruments.ts'
 import { LABEL_VALUES } from './metric-table.ts'
 
-/** A child with its labels bound. */
-interface BoundCounter {
-  inc(value?: number): void
+/** A child with its labels bound. It sums up here and tells at a scrape: prom-client looks labels up at each increment. */
+class BoundCounter {
+  readonly #child: { inc(value: number): void }
+  #untold = 0
+
+  constructor(child: { inc(value: number): void }) {
+    this.#child = child
+    child.inc(0)
+  }
+
+  inc(value = 1): void {
+    this.#untold += value
+  }
+
+  tell(): void {
+    if (this.#untold > 0) this.#child.inc(this.#untold)
+    this.#untold = 0
+  }
 }
 
 interface BoundSpan {
@@ -86,6 +101,17 @@ export class ClassMetrics {
     return this.#set.registry
   }
 
+  /** Brings the counters up to date; to be called before the registry is printed. */
+  refresh(): void {
+    for (const counters of [this.#outcomes, this.#reasons, this.#causes, this.#verdicts, this.#tokens]) {
+      for (const counter of counters.values()) counter.tell()
+    }
+    for (const { events, goodEvents } of this.#products.values()) {
+      for (const counter of events.values()) counter.tell()
+      for (const counter of goodEvents.values()) counter.tell()
+    }
+  }
+
   decided(record: DecisionRecord): void {
     if (record.wouldHave !== undefined) this.#verdicts.get(record.wouldHave.kind)?.inc()
   }
@@ -131,9 +157,7 @@ export class ClassMetrics {
     const bind = (counter: Counter): ReadonlyMap<SliName, BoundCounter> =>
       new Map(
         this.#slis.map((sli) => {
-          const child = counter.labels({ ...labels, sli })
-          child.inc(0)
-          return [sli, child] as const
+          return [sli, new BoundCounter(counter.labels({ ...labels, sli }))] as const
         }),
       )
     const made = { events: bind(this.#set.on.sloEvents), goodEvents: bind(this.#set.on.sloGoodEvents) }
@@ -152,9 +176,7 @@ export class ClassMetrics {
   #zeroed(counter: Counter, label: string, values: readonly string[]): ReadonlyMap<string, BoundCounter> {
     return new Map(
       values.map((value) => {
-        const child = counter.labels({ ...this.#labels, [label]: value })
-        child.inc(0)
-        return [value, child] as const
+        return [value, new BoundCounter(counter.labels({ ...this.#labels, [label]: value }))] as const
       }),
     )
   }

@@ -1,5 +1,6 @@
 /** Remembers the last decisions and how they ended, bounded by count and by bytes, for /decisions. */
 import type { DecisionRecord, Settlement } from '../core/records.ts'
+import type { Offer } from '../core/request.ts'
 import { shownCandidates } from './request-line.ts'
 
 export interface RingEntry {
@@ -20,8 +21,13 @@ export interface RingFilter {
 const ENTRY_BYTES = 1500
 const CANDIDATE_BYTES = 200
 
-interface Held extends RingEntry {
-  readonly bytes: number
+const NO_HASHES: readonly string[] = []
+
+interface Held {
+  readonly requestId: string
+  decision: DecisionRecord | undefined
+  settlement: Settlement | undefined
+  bytes: number
 }
 
 export class DecisionRing {
@@ -45,17 +51,19 @@ export class DecisionRing {
     return this.#bytes
   }
 
-  decided(record: DecisionRecord): void {
-    const { requestId } = record.offer
+  /** Takes a decision and returns what is kept of it: no prefix hashes, and only the candidates to be shown. */
+  decided(record: DecisionRecord): DecisionRecord {
+    const held = this.#entry(record.offer.requestId)
     const candidates = shownCandidates(record.candidates, record.verdict)
-    const decision: DecisionRecord = { ...record, offer: { ...record.offer, prefixHashes: [] }, candidates }
-    this.#hold({ ...this.#held.get(requestId), requestId, decision })
+    held.decision = { ...record, offer: held.decision?.offer ?? withoutHashes(record.offer), candidates }
+    this.#hold(held)
+    return held.decision
   }
 
   settled(settlement: Settlement): void {
-    const { requestId } = settlement
-    const kept: Settlement = { ...settlement, offer: { ...settlement.offer, prefixHashes: [] } }
-    this.#hold({ ...this.#held.get(requestId), requestId, settlement: kept })
+    const held = this.#entry(settlement.requestId)
+    held.settlement = { ...settlement, offer: held.decision?.offer ?? withoutHashes(settlement.offer) }
+    this.#hold(held)
   }
 
   /** The decision that a request waits on, while the ring still holds it. */
@@ -68,18 +76,30 @@ export class DecisionRing {
     const found: RingEntry[] = []
     for (const held of [...this.#held.values()].reverse()) {
       if (found.length >= limit) break
-      const { bytes: _, ...entry } = held
-      if (matches(entry, filter)) found.push(entry)
+      if (!matches(held, filter)) continue
+      const { requestId, decision, settlement } = held
+      found.push({
+        requestId,
+        ...(decision === undefined ? {} : { decision }),
+        ...(settlement === undefined ? {} : { settlement }),
+      })
     }
     return found
   }
 
-  #hold(entry: RingEntry): void {
-    this.#drop(entry.requestId)
-    const bytes =
-      ENTRY_BYTES + entry.requestId.length * 4 + (entry.decision?.candidates.length ?? 0) * CANDIDATE_BYTES
-    this.#held.set(entry.requestId, { ...entry, bytes })
-    this.#bytes += bytes
+  /** The entry of a request, taken out to be put in again as the newest. */
+  #entry(requestId: string): Held {
+    const held = this.#held.get(requestId)
+    if (held === undefined) return { requestId, decision: undefined, settlement: undefined, bytes: 0 }
+    this.#drop(requestId)
+    return held
+  }
+
+  #hold(held: Held): void {
+    held.bytes =
+      ENTRY_BYTES + held.requestId.length * 4 + (held.decision?.candidates.length ?? 0) * CANDIDATE_BYTES
+    this.#held.set(held.requestId, held)
+    this.#bytes += held.bytes
     for (const oldest of this.#held.keys()) {
       if (this.#held.size <= this.#maxEntries && this.#bytes <= this.#maxBytes) break
       this.#drop(oldest)
@@ -94,7 +114,11 @@ export class DecisionRing {
   }
 }
 
-function matches(entry: RingEntry, { requestId, className, verdict }: RingFilter): boolean {
+function withoutHashes(offer: Offer): Offer {
+  return offer.prefixHashes.length === 0 ? offer : { ...offer, prefixHashes: NO_HASHES }
+}
+
+function matches(entry: Held, { requestId, className, verdict }: RingFilter): boolean {
   const offer = entry.decision?.offer ?? entry.settlement?.offer
   if (requestId !== undefined && entry.requestId !== requestId) return false
   if (className !== undefined && offer?.slo.name !== className) return false

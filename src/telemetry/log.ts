@@ -29,10 +29,21 @@ export const MAX_TEXT_CHARS = 256
 /** Lines that wait for a slow stdout, in bytes; beyond that they are dropped rather than filling memory. */
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 
+/** Lines are gathered up to here before they are written: a write costs more than all else that a line costs. */
+const WRITE_BYTES = 8 * 1024
+/** No line waits longer than that, in ms; warnings and errors don't wait at all. */
+const FLUSH_MS = 200
+
 export function createLog(options: LogOptions): Log {
   const own =
     options.destination === undefined
-      ? pino.destination({ dest: 1, sync: false, maxLength: MAX_BUFFERED_BYTES })
+      ? pino.destination({
+          dest: 1,
+          sync: false,
+          maxLength: MAX_BUFFERED_BYTES,
+          minLength: WRITE_BYTES,
+          periodicFlush: FLUSH_MS,
+        })
       : undefined
   const logger: Logger = pino(
     {
@@ -46,7 +57,10 @@ export function createLog(options: LogOptions): Log {
   )
   const limit = new RateLimit()
   let suppressedLines = 0
-  const line: Log['line'] = (level, event, fields = {}) => logger[level](fields, event)
+  const line: Log['line'] = (level, event, fields = {}) => {
+    logger[level](fields, event)
+    if (level === 'warn' || level === 'error') own?.flush()
+  }
   return {
     line,
     often(key, level, event, fields = {}) {

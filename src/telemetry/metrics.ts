@@ -94,6 +94,7 @@ export class Metrics {
   async #print(format: MetricsFormat): Promise<string> {
     const page: string[] = []
     this.global.refresh(this.#options.nowMs())
+    for (const set of this.#classes.values()) set.refresh()
     let sliceAtMs = performance.now()
     for (const [key, row] of METRIC_ROWS) {
       page.push(header(row, format))

@@ -1,5 +1,4 @@
 /** Keeps the accounts: takes what the edge and the rim tell, and feeds metrics, attainment, /decisions and the log. */
-import { LRUCache } from 'lru-cache'
 import type { BounceCause } from '../core/events.ts'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { ReplicaState } from '../core/replica.ts'
@@ -41,6 +40,12 @@ const DEFAULT_RING = { entries: 2000, bytes: 8 * 1024 * 1024 }
 /** Requests between decision and settlement whose numbers are kept for their log line. */
 const MAX_OPEN_REQUESTS = 20_000
 
+/** What is kept of a decision for the log line of its request. */
+interface OpenDecision {
+  readonly decision: DecisionRecord
+  readonly candidatesSeen: number
+}
+
 /** A ready observer; see `Observer`. */
 export function createObserver(options: ObserverOptions): Observer {
   return new Observer(options)
@@ -53,7 +58,7 @@ export class Observer {
   readonly decisions: DecisionRing
   readonly log: Log
   readonly #health: SloHealth
-  readonly #open = new LRUCache<string, DecisionRecord>({ max: MAX_OPEN_REQUESTS })
+  readonly #open = new Map<string, OpenDecision>()
   readonly #nowMs: () => Ms
   readonly #unixMs: () => Ms
   readonly #nameOf: (replicaId: ReplicaId) => string
@@ -73,17 +78,19 @@ export class Observer {
 
   onDecision(record: DecisionRecord): void {
     this.metrics.decided(record)
-    this.decisions.decided(record)
-    this.#open.set(record.offer.requestId, record)
+    const decision = this.decisions.decided(record)
+    this.#open.set(record.offer.requestId, { decision, candidatesSeen: record.candidates.length })
+    if (this.#open.size > MAX_OPEN_REQUESTS) this.#forgetOldest()
   }
 
   onSettled(settlement: Settlement): void {
-    const decision = this.#open.get(settlement.requestId)
+    const open = this.#open.get(settlement.requestId)
     this.#open.delete(settlement.requestId)
     this.attainment.count(settlement, this.#nowMs())
     this.metrics.settled(settlement)
     this.decisions.settled(settlement)
-    this.log.line('info', REQUEST_EVENT, requestFields(settlement, decision, this.#nameOf))
+    const fields = requestFields(settlement, open?.decision, this.#nameOf, open?.candidatesSeen)
+    this.log.line('info', REQUEST_EVENT, fields)
   }
 
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {
@@ -166,6 +173,11 @@ export class Observer {
   /** Writes out what the log still holds. */
   close(): void {
     this.log.flush()
+  }
+
+  #forgetOldest(): void {
+    const oldest = this.#open.keys().next().value
+    if (oldest !== undefined) this.#open.delete(oldest)
   }
 
   #often(...line: Parameters<Log['often']>): void {

@@ -21,14 +21,18 @@ export function decisionWord(settlement: Settlement, decision: DecisionRecord | 
   return admittedWord(settlement.attempts, decision?.waitedMs ?? settlement.queueMs)
 }
 
-/** Fields of the line. `decision` is the last one made for the request, if any was. `nameOf` hides URLs. */
+/**
+ * Fields of the line. `decision` is the last one made for the request, if any was; of its candidates, of whom it saw
+ * `candidatesSeen`, the ones to be shown are enough. `nameOf` hides URLs.
+ */
 export function requestFields(
   settlement: Settlement,
   decision: DecisionRecord | undefined,
   nameOf: (replicaId: string) => string,
+  candidatesSeen = decision?.candidates.length ?? 0,
 ): LogFields {
   const { offer, verdict } = settlement
-  return {
+  const fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
     tenant: bounded(offer.tenant),
@@ -67,11 +71,17 @@ export function requestFields(
     prefix_block_tokens: offer.prefixHashes.length === 0 ? undefined : offer.prefixBlockTokens,
     prefix_blocks: offer.prefixHashes.length,
     prefix_hashes: offer.prefixHashes.slice(0, MAX_PREFIX_BLOCKS),
-    ...(decision === undefined ? {} : decisionFields(decision, nameOf)),
   }
+  return decision === undefined
+    ? fields
+    : Object.assign(fields, decisionFields(decision, nameOf, candidatesSeen))
 }
 
-function decisionFields(decision: DecisionRecord, nameOf: (replicaId: string) => string): LogFields {
+function decisionFields(
+  decision: DecisionRecord,
+  nameOf: (replicaId: string) => string,
+  candidatesSeen: number,
+): LogFields {
   const { verdict, wouldHave } = decision
   return {
     decided_at_ms: rounded(decision.atMs),
@@ -81,7 +91,7 @@ function decisionFields(decision: DecisionRecord, nameOf: (replicaId: string) =>
     would_have: wouldHave === undefined ? undefined : wouldHave.kind,
     would_have_reason: wouldHave?.kind === 'shed' ? wouldHave.reason : undefined,
     config_digest: decision.configDigest,
-    candidates_seen: decision.candidates.length,
+    candidates_seen: candidatesSeen,
     candidates: shownCandidates(decision.candidates, verdict).map((view) => candidateFields(view, nameOf)),
   }
 }
@@ -94,9 +104,13 @@ export function shownCandidates(
   const chosen = verdict.kind === 'admit' ? verdict.replicaId : undefined
   const rank = (view: CandidateView): number =>
     view.replicaId === chosen ? Number.NEGATIVE_INFINITY : (view.predictedTtftMs ?? Number.MAX_VALUE)
-  return candidates.length <= 1
-    ? candidates
-    : [...candidates].sort((a, b) => rank(a) - rank(b)).slice(0, MAX_CANDIDATES)
+  let sorted = true
+  for (let at = 1; at < candidates.length; at++) {
+    const [before, view] = [candidates[at - 1], candidates[at]]
+    if (before !== undefined && view !== undefined && rank(before) > rank(view)) sorted = false
+  }
+  if (sorted && candidates.length <= MAX_CANDIDATES) return candidates
+  return [...candidates].sort((a, b) => rank(a) - rank(b)).slice(0, MAX_CANDIDATES)
 }
 
 function candidateFields(view: CandidateView, nameOf: (replicaId: string) => string): LogFields {

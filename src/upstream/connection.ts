@@ -116,6 +116,11 @@ export class Connection implements ExchangeHost {
     for (const exchange of this.#exchanges) if (!exchange.paused) count += 1
     return count
   }
+  /** Whether any exchange waits for the engine. */
+  get isAwaiting(): boolean {
+    for (const exchange of this.#exchanges) if (!exchange.paused) return true
+    return false
+  }
   /** When bytes last came on any exchange, within a sweep's period. */
   get lastBytesAtMs(): Ms {
     return this.#lastBytesAtMs

@@ -144,7 +144,7 @@ export class UpstreamReplica implements Replica {
   }
 
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream {
-    if (this.#traffic.awaiting === 0) this.#busySinceMs = this.#clock.nowMs()
+    if (!this.#traffic.isAwaiting) this.#busySinceMs = this.#clock.nowMs()
     return this.#traffic.open(request, handler)
   }
 
