@@ -1,5 +1,5 @@
 /** DEPTH: what is pushed into an engine can't be reordered any more, so only about one chunk of backlog is. */
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 export const depth: AdmissionGate = {
   name: 'depth',

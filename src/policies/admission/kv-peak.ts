@@ -4,7 +4,7 @@ import type { Offer } from '../../core/request.ts'
 import type { Ratio } from '../../core/units.ts'
 import { type Holding, holdingOf, holdingsOf } from '../holdings.ts'
 import type { Learnt } from '../learnt.ts'
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 /** Share of the KV cache that plans may fill (decision notes, F3). */
 const KV_USE_RATIO: Ratio = 0.95

@@ -1,6 +1,6 @@
 /** SLACK: the stall that this prefill adds must not push a running stream over its token deadlines. */
 import { stallMs } from '../outlook.ts'
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 export const slack: AdmissionGate = {
   name: 'slack',

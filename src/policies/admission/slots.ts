@@ -1,5 +1,5 @@
 /** SLOTS: one request more than the engine runs at once may stand ready, so that a freed slot never idles. */
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 export const slots: AdmissionGate = {
   name: 'slots',

@@ -1,5 +1,5 @@
 /** STATE: new work goes only to replicas that take it; one that has just come back takes one prompt at a time. */
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 export const state: AdmissionGate = {
   name: 'state',

@@ -1,7 +1,7 @@
 /** STEADY: with this request decoding too, a plain decode step must still meet every TPOT target there. */
 import { decodeStepMs } from '../../estimate/step-model.ts'
 import { TPOT_USE_RATIO } from '../outlook.ts'
-import type { AdmissionGate } from './gates.ts'
+import type { AdmissionGate } from './gate.ts'
 
 export const steady: AdmissionGate = {
   name: 'steady',

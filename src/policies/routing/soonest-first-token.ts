@@ -1,5 +1,5 @@
 /** Orders replicas for one request: soonest predicted first token, then the smaller batch. */
-import type { Candidate } from '../admission/gates.ts'
+import type { Candidate } from '../admission/gate.ts'
 
 /** A candidate with its prediction. */
 export interface Route {
