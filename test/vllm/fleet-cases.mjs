@@ -72,7 +72,7 @@ export function fleetCases({ base, key, model, enginePorts, engineArgs, tightCla
       await assert.rejects(asked)
       await idle()
     },
-    'overload at twice the capacity is refused in time and served in time': async () => {
+    'overload at twice the capacity is refused with advice, and nothing breaks': async () => {
       const rng = uniform(5)
       const headers = { authorization: `Bearer ${key}`, 'x-slo-class': tightClass }
       const shape = WORKLOADS.mixed
