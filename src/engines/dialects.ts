@@ -24,6 +24,8 @@ export interface DialectReader {
   looksLikeContent(frame: Frame): boolean
   /** Whether the frame, holding no content, may say anything else of note. */
   worthReading(frame: Frame): boolean
+  /** Whether the last content frame may say more than that: usage, or an end of the engine's own making. */
+  lastWorthReading(frame: Frame): boolean
   read(event: string, data: string): Reading
   /** What a frame too long to look into is taken for, by its beginning. */
   oversized(event: string): { readonly content: boolean; readonly done: boolean }
@@ -75,6 +77,7 @@ const KEY_BYTES = OPENAI_KEYS.map((key) => Buffer.from(`"${key}"`))
 const ERROR_KEY = Buffer.from('"error"')
 const USAGE_KEY = Buffer.from('"usage"')
 const DONE_MARK = Buffer.from('[DONE]')
+const ABORT_VALUE = Buffer.from('"abort"')
 const ERROR_EVENT = Buffer.from('event: error')
 
 function filled(value: unknown): boolean {
@@ -139,6 +142,7 @@ function openaiReader(): DialectReader {
       find(frame, DONE_MARK) >= 0 ||
       find(frame, ERROR_KEY) >= 0 ||
       find(frame, ERROR_EVENT) >= 0,
+    lastWorthReading: (frame) => keyHasValue(frame, USAGE_KEY) || find(frame, ABORT_VALUE) >= 0,
     read: readOpenai,
     oversized: () => ({ content: true, done: false }),
   }
@@ -184,6 +188,7 @@ function anthropicReader(): DialectReader {
   return {
     looksLikeContent: (frame) => eventName(frame) === 'content_block_delta',
     worthReading: () => true,
+    lastWorthReading: () => true,
     read: readAnthropic,
     oversized: (event) => ({ content: event.startsWith('content_block'), done: event === 'message_stop' }),
   }
@@ -221,6 +226,7 @@ function responsesReader(): DialectReader {
   return {
     looksLikeContent: (frame) => eventName(frame)?.endsWith('.delta') === true,
     worthReading: () => true,
+    lastWorthReading: () => true,
     read: readResponses,
     oversized: (event) => ({
       content: event === '' || event.endsWith('.delta'),
@@ -252,6 +258,7 @@ function tgiReader(): DialectReader {
     // The last frame has a token as well, but also the end and the sizes, so it is left to a full reading.
     looksLikeContent: (frame) => keyHasValue(frame, TOKEN_KEY) && find(frame, OPEN_TEXT) >= 0,
     worthReading: () => true,
+    lastWorthReading: () => true,
     read: readTgi,
     oversized: () => ({ content: true, done: false }),
   }

@@ -163,15 +163,16 @@ class Tap implements StreamTap {
   }
 
   #readLast(): void {
-    if (this.#last === undefined) return
-    const { event, data } = readFrame(this.#last)
+    const last = this.#last
+    this.#last = undefined
+    if (last === undefined || !this.#reader.lastWorthReading(last)) return
+    const { event, data } = readFrame(last)
     const reading = this.#reader.read(event, data)
     if (reading.aborted) this.#tally.error ??= ENGINE_ABORT
     // With usage in every frame, the last one knows the most; it is not read before it is the last.
     const known = this.#usage?.outputTokens ?? 0
     if (reading.usage !== undefined && (reading.usage.outputTokens ?? 0) > known)
       this.#noteUsage(reading.usage)
-    this.#last = undefined
   }
 
   #errorOf(failure: Failure): NonNullable<TapEvent['error']> {

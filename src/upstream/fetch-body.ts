@@ -44,7 +44,9 @@ export function fetchBody(connection: Connection, options: FetchOptions): Promis
         },
         onEnd: () => {
           stopDeadline()
-          resolve({ kind: 'answer', status, body: Buffer.concat(chunks) })
+          const [only] = chunks
+          const whole = chunks.length === 1 && Buffer.isBuffer(only) ? only : Buffer.concat(chunks)
+          resolve({ kind: 'answer', status, body: whole })
         },
         onFault: (fault) => {
           stopDeadline()
