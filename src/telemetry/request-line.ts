@@ -31,7 +31,7 @@ export function requestFields(
   nameOf: (replicaId: string) => string,
   candidatesSeen = decision?.candidates.length ?? 0,
 ): LogFields {
-  const { offer, verdict } = settlement
+  const { offer, verdict, replicaId } = settlement
   const fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
@@ -51,7 +51,7 @@ export function requestFields(
     ttft_good: verdict.ttftGood,
     tpot_good: verdict.tpotGood,
     e2e_good: verdict.e2eGood,
-    replica: settlement.replicaId === undefined ? undefined : nameOf(settlement.replicaId),
+    replica: replicaId === undefined ? undefined : nameOf(replicaId),
     attempts: settlement.attempts,
     received_at_ms: rounded(offer.receivedAtMs),
     queue_ms: rounded(settlement.queueMs),
@@ -68,13 +68,10 @@ export function requestFields(
     body_bytes: offer.bodyBytes,
     steer_ttft_ms: offer.steerTtftMs,
     steer_tpot_ms: offer.steerTpotMs,
-    prefix_block_tokens: offer.prefixHashes.length === 0 ? undefined : offer.prefixBlockTokens,
-    prefix_blocks: offer.prefixHashes.length,
-    prefix_hashes: offer.prefixHashes.slice(0, MAX_PREFIX_BLOCKS),
+    ...prefixFields(offer),
   }
-  return decision === undefined
-    ? fields
-    : Object.assign(fields, decisionFields(decision, nameOf, candidatesSeen))
+  if (decision === undefined) return fields
+  return Object.assign(fields, decisionFields(decision, nameOf, candidatesSeen))
 }
 
 function decisionFields(
@@ -130,4 +127,12 @@ function candidateFields(view: CandidateView, nameOf: (replicaId: string) => str
 /** Three decimals are finer than any clock here; absent and infinite values stay out of the line. */
 function rounded(value: number | undefined): number | undefined {
   return value === undefined || !Number.isFinite(value) ? undefined : Math.round(value * 1000) / 1000
+}
+
+function prefixFields({ prefixHashes, prefixBlockTokens }: Settlement['offer']): LogFields {
+  return {
+    prefix_block_tokens: prefixHashes.length === 0 ? undefined : prefixBlockTokens,
+    prefix_blocks: prefixHashes.length,
+    prefix_hashes: prefixHashes.slice(0, MAX_PREFIX_BLOCKS),
+  }
 }
