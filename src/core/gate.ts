@@ -176,7 +176,7 @@ export class Gate {
     this.#permits.dropIfGone(ledger)
     const { offer } = inFlight
     const second = this.#permits.secondAttempt(inFlight, cause)
-    if (second === undefined || !this.#reroutes.take(this.#settings.rerouteBudgetRatio, nowMs)) {
+    if (second === undefined || !this.#reroutes.take(this.#settings.rerouteBudgetRatio, nowMs, cause)) {
       this.#leave(offer)
       this.counts.failed++
       this.#effects.push({ kind: 'fail', requestId: offer.requestId, reason: 'upstream_failed' })

@@ -1,4 +1,5 @@
 /** Keeps second attempts to a share of first ones, so that retries can't become the overload. */
+import type { BounceCause } from './events.ts'
 import { REROUTE_FLOOR_REQUESTS, REROUTE_WINDOW_MS } from './gate-settings.ts'
 import type { Ms, Ratio } from './units.ts'
 
@@ -16,8 +17,12 @@ export class RerouteBudget {
     bump(this.#dispatches, this.#slot % SLOTS)
   }
 
-  /** Takes one reroute; false when the budget is spent. */
-  take(budgetRatio: Ratio, nowMs: Ms): boolean {
+  /**
+   * Takes one reroute; false when the budget is spent. A replica that was lost (refused connections, resets) is free:
+   * its work is gone, so a second attempt adds none, and a small fleet would fail all but a few of its requests.
+   */
+  take(budgetRatio: Ratio, nowMs: Ms, cause?: BounceCause): boolean {
+    if (cause === 'connect_failed' || cause === 'reset') return budgetRatio > 0
     this.#turnTo(nowMs)
     const allowed = Math.max(REROUTE_FLOOR_REQUESTS, budgetRatio * sum(this.#dispatches))
     if (budgetRatio <= 0 || sum(this.#reroutes) + 1 > allowed) return false

@@ -1,8 +1,10 @@
 /** Single cases of the gate: reroutes, client deadlines, silent answers, timers, feedback, and shadow mode. */
+
 import { describe, expect, it } from 'vitest'
 import type { GateEffect } from '../../src/core/effects.ts'
 import { createGate } from '../../src/core/gate.ts'
 import type { GateOptions } from '../../src/core/gate-options.ts'
+import { REROUTE_FLOOR_REQUESTS } from '../../src/core/gate-settings.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
 import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
@@ -54,9 +56,20 @@ describe('a reroute', () => {
     const first = Array.from({ length: 50 }, () =>
       dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
     )
-    for (const { permitId } of first) gate.handle({ kind: 'bounce', permitId, cause: 'reset' }, 100)
+    for (const { permitId } of first) gate.handle({ kind: 'bounce', permitId, cause: 'engine_error' }, 100)
     // A tenth of the dispatches of the last ten seconds, the second attempts among them.
     expect(gate.counts).toMatchObject({ bounced: 50, rerouted: 5, failed: 45, dispatched: 55 })
+  })
+
+  it('is not spent by a replica that was lost', () => {
+    const gate = gateWith()
+    const first = Array.from({ length: 12 }, () =>
+      dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
+    )
+    const lost = first.filter(({ replicaId }) => replicaId === first[0]?.replicaId)
+    for (const { permitId } of lost) gate.handle({ kind: 'bounce', permitId, cause: 'reset' }, 100)
+    expect(lost.length).toBeGreaterThan(REROUTE_FLOOR_REQUESTS)
+    expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
   })
 
   it('still ends when the client has given up', () => {

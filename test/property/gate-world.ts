@@ -117,9 +117,9 @@ export class GateWorld {
     if (others.length > 0 || cause !== 'engine_full') story?.barred.add(replicaId)
     const rerouted = this.gate.counts.rerouted
     const effects = this.tell({ kind: 'bounce', permitId, cause })
-    if (this.gate.counts.rerouted > rerouted) this.#checkBudget(effects)
-    else
+    if (this.gate.counts.rerouted === rerouted)
       must(effects[0]?.kind === 'fail' && effects[0].requestId === requestId, 'no second chance is a failure')
+    else if (cause !== 'connect_failed' && cause !== 'reset') this.#checkBudget(effects)
     this.refuses(() => this.gate.handle({ kind: 'settle', permitId, report: END }, this.nowMs))
   }
 
