@@ -32,6 +32,16 @@ export function predict(estimate: LinearEstimate, x: readonly number[]): number 
   return sum
 }
 
+/** How unsure that value is: its standard deviation. */
+export function deviation(estimate: LinearEstimate, x: readonly number[]): number {
+  const n = estimate.mean.length
+  let variance = 0
+  for (let i = 0; i < x.length; i++) {
+    for (let j = 0; j < x.length; j++) variance += at(x, i) * at(estimate.covariance, i * n + j) * at(x, j)
+  }
+  return Math.sqrt(Math.max(0, variance))
+}
+
 /**
  * Takes one observation `y` at `x` with a noise of standard deviation `noiseStd` (> 0). Non-finite input is ignored.
  * The update is symmetric; a direction that gets no evidence grows back to its prior variance and no further.

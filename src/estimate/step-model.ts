@@ -1,6 +1,6 @@
 /** How long an engine step takes: one parameter vector per replica group, learnt from two kinds of observation. */
 import type { Ms, Tokens } from '../core/units.ts'
-import { type LinearEstimate, linearEstimate, observe } from './kalman.ts'
+import { deviation, type LinearEstimate, linearEstimate, observe } from './kalman.ts'
 
 /**
  * What is believed before anything is seen. The formula is that of a chunked-prefill engine (decision notes, C1):
@@ -36,6 +36,8 @@ export interface StepModel {
   readonly estimate: LinearEstimate
 }
 
+/** Most that caution adds to a decode step, as a share of it. */
+const MAX_CAUTION_RATIO = 0.5
 /** Relative noise of an interval. */
 const DECODE_NOISE_RATIO = 0.1
 const PREFILL_NOISE_RATIO = 0.15
@@ -65,6 +67,16 @@ export function decodeStepMs(model: StepModel, sequences: number, contextTokens:
   const [base = 0, perSequence = 0, perContext = 0] = model.estimate.mean
   const ms = base + Math.max(0, perSequence) * sequences + (Math.max(0, perContext) * contextTokens) / 1000
   return Math.max(0.1, ms)
+}
+
+/**
+ * The same with what is not known yet on top: one standard deviation, at most half the step. A batch larger than any
+ * that was seen costs what its growth has been seen to cost, and not less because it was never seen.
+ */
+export function cautiousDecodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
+  const stepMs = decodeStepMs(model, sequences, contextTokens)
+  const unsureMs = deviation(model.estimate, [1, sequences, contextTokens / 1000])
+  return stepMs + Math.min(unsureMs, MAX_CAUTION_RATIO * stepMs)
 }
 
 /** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */

@@ -2,6 +2,7 @@
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import {
+  cautiousDecodeStepMs,
   decodeStepMs,
   prefillMs,
   prefillStallMs,
@@ -149,7 +150,8 @@ function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens 
 
 /**
  * The least slack among running streams: the time that stream j may lose and still meet TPOT_j over all its tokens,
- * slack_j = TPOT_j*(g + rem) - elapsed - rem*step (decision notes, F3). g is taken at its last progress.
+ * slack_j = TPOT_j*g - elapsed + rem*(TPOT_j - step) (decision notes, F3). g is taken at its last progress. Only what
+ * is still to come is planned with a margin; what is done is known.
  */
 function bearable(
   ledger: ReplicaLedger,
@@ -159,7 +161,10 @@ function bearable(
 ): { slackMs: Ms; tpotMs: Ms } {
   let slackMs = Number.POSITIVE_INFINITY
   let tpotMs = Number.POSITIVE_INFINITY
-  const nextStepMs = Math.max(stepMs, decodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens))
+  const nextStepMs = Math.max(
+    stepMs,
+    cautiousDecodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens),
+  )
   for (const inFlight of ledger.decoding.values()) {
     const { offer, contentEvents, firstTokenAtMs, lastTokenAtMs } = inFlight
     const target = offer.slo.tpotMs
@@ -167,7 +172,7 @@ function bearable(
     const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
     const left = restOf(inFlight, made, learnt)
     const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
-    const mine = target * TPOT_USE_RATIO * (made + left) - elapsedMs - left * nextStepMs
+    const mine = target * made - elapsedMs + left * (target * TPOT_USE_RATIO - nextStepMs)
     if (mine < -LOST_BY_MS) continue
     slackMs = Math.min(slackMs, mine)
     tpotMs = Math.min(tpotMs, target)

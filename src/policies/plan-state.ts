@@ -11,7 +11,7 @@ import { type Outlook, TPOT_USE_RATIO } from './outlook.ts'
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
 const MAX_PLANNED_SLOTS = 512
 /** Depth bounds in tokens, and the part of the tightest TTFT that it may take (decision notes, F4). */
-const MIN_DEPTH_TOKENS = 512
+const MIN_DEPTH_TOKENS = 128
 const DEPTH_TTFT_DIVISOR = 6
 /** Tightest TTFT assumed when no class of the pool has one, in ms. */
 const LOOSE_TTFT_MS: Ms = 3000

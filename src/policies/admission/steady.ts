@@ -1,5 +1,5 @@
 /** STEADY: with this request decoding too, a plain decode step must still meet every TPOT target there. */
-import { decodeStepMs } from '../../estimate/step-model.ts'
+import { cautiousDecodeStepMs } from '../../estimate/step-model.ts'
 import { TPOT_USE_RATIO } from '../outlook.ts'
 import type { AdmissionGate } from './gate.ts'
 
@@ -11,7 +11,7 @@ export const steady: AdmissionGate = {
     const boundMs = Math.min(tightestTpotMs, job.tpotMs ?? Number.POSITIVE_INFINITY)
     if (!Number.isFinite(boundMs)) return true
     const { sequences, promptTokens } = job.waiter.offer
-    const stepMs = decodeStepMs(
+    const stepMs = cautiousDecodeStepMs(
       model,
       ledger.inFlightSequences + sequences,
       ledger.contextTokens + promptTokens,
