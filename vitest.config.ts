@@ -8,6 +8,8 @@ export default defineConfig({
     hookTimeout: 20_000,
     pool: 'forks',
     maxWorkers: 2,
-    reporters: process.env.CI_REPORT ? ['default', ['json', { outputFile: process.env.CI_REPORT }]] : ['default'],
+    reporters: process.env.CI_REPORT
+      ? ['default', ['json', { outputFile: process.env.CI_REPORT }]]
+      : ['default'],
   },
 })
