@@ -36,7 +36,7 @@ const TOKENS_PER_EVENT_SHARE = 0.05
 const MOST_KEEP_RATIO: Ratio = 0.994
 /** So near to the most counts as the most; and so often in a row with some waiting means full. */
 const FULL_RATIO: Ratio = 0.95
-const TIMES_FULL = 4
+const TIMES_FULL = 3
 
 interface LearntSlots {
   readonly slots: number

@@ -151,7 +151,8 @@ function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens 
 /**
  * The least slack among running streams: the time that stream j may lose and still meet TPOT_j over all its tokens,
  * slack_j = TPOT_j*g - elapsed + rem*(TPOT_j - step) (decision notes, F3). g is taken at its last progress. Only what
- * is still to come is planned with a margin; what is done is known.
+ * is still to come is planned with a margin; what is done is known. A stream is lost, and no longer vetoes, only when
+ * it would be late without any margin.
  */
 function bearable(
   ledger: ReplicaLedger,
@@ -172,9 +173,9 @@ function bearable(
     const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
     const left = restOf(inFlight, made, learnt)
     const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
-    const mine = target * made - elapsedMs + left * (target * TPOT_USE_RATIO - nextStepMs)
-    if (mine < -LOST_BY_MS) continue
-    slackMs = Math.min(slackMs, mine)
+    const banked = target * made - elapsedMs
+    if (banked + left * (target - stepMs) < -LOST_BY_MS) continue
+    slackMs = Math.min(slackMs, Math.max(0, banked + left * (target * TPOT_USE_RATIO - nextStepMs)))
     tpotMs = Math.min(tpotMs, target)
   }
   return { slackMs, tpotMs }

@@ -7,6 +7,7 @@ import { prefillMs, requestOverheadMs } from '../estimate/step-model.ts'
 import type { Candidate } from './admission/gate.ts'
 import { refusingGate } from './admission/gates.ts'
 import { kvPeakRatio } from './admission/kv-peak.ts'
+import { spareSlots } from './admission/slots.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { engineTtftMs, type Outlook } from './outlook.ts'
@@ -39,7 +40,7 @@ export function isClosed({ state, nowMs, tightestTtftMs }: Round, view: Outlook)
   const { ledger, slots, backlogTokens } = view
   if (ledger.fullUntilAtMs > nowMs) return true
   if (ledger.inFlightRequests === 0) return false
-  if (ledger.inFlightSequences + 1 > slots + 1) return true
+  if (ledger.inFlightSequences + 1 > slots + spareSlots(ledger)) return true
   return ledger.prefilling.size > 0 && backlogTokens >= depthTokens(view, tightestTtftMs, state.instances)
 }
 
