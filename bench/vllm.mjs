@@ -1,6 +1,6 @@
 /**
  * Good requests a second on a real vLLM (CPU, random weights): bare, behind vLLM's own queue cap, behind a rival
- * proxy if one is given, and behind Sluice; in turns, each under the same seeded arrivals.
+ * proxy if one is given, behind Sluice, and behind Sluice that is told the engine's settings; in turns, each under the same seeded arrivals.
  *
  *   npm run bench:vllm                                    about 8 minutes, plus the installation at first use
  *   npm run bench:vllm -- --seconds 40 --rounds 2         longer and steadier
@@ -30,12 +30,13 @@ const STATE = join(ROOT, '.bench')
 const GRACE_MS = 6000
 const WARM_LOAD = 0.7
 const READY_MS = 20_000
+const TOLD = '{ max_num_seqs: 16, max_num_batched_tokens: 256 }'
 const SATURATE_LIMIT_SECONDS = 120
 
 const { values: options } = parseArgs({
   options: {
     workload: { type: 'string', default: 'mixed' },
-    arms: { type: 'string', default: 'bare,cap,sketch,sluice' },
+    arms: { type: 'string', default: 'bare,cap,sketch,sluice,told' },
     loads: { type: 'string', default: '1,2' },
     seconds: { type: 'string', default: '30' },
     'warm-seconds': { type: 'string', default: '5' },
@@ -93,7 +94,7 @@ async function startNode(name, args, ready) {
   }
 }
 
-async function startSluice(enginePort) {
+async function startSluice(enginePort, engineArgs = '{}') {
   const [port, adminPort] = [await freePort(), await freePort()]
   const file = join(STATE, 'sluice.yaml')
   const targets = `ttft: ${TTFT_BASE_MS}ms, ttft_per_1k_tokens: ${TTFT_PER_1K_TOKENS_MS}ms, tpot: ${tpotTargetMs}ms`
@@ -105,6 +106,7 @@ mode: enforce
 auth: none
 models:
   - name: ${servers.MODEL_NAME}
+    engine_args: ${engineArgs}
     replicas: [http://127.0.0.1:${enginePort}]
 classes:
   bench: { ${targets}, objective: 99% }
@@ -143,6 +145,8 @@ function makeArms(plainPort, cappedPort) {
     cap: { engine: cappedPort, open: async () => direct(cappedPort) },
     sketch: { engine: plainPort, open: () => startSketch(plainPort) },
     sluice: { engine: plainPort, open: () => startSluice(plainPort) },
+    // As an operator would write it; the cap above is as well informed.
+    told: { engine: plainPort, open: () => startSluice(plainPort, TOLD) },
   }
 }
 
