@@ -34,6 +34,8 @@ export interface Outlook {
   readonly bearableStallMs: Ms
   /** Tightest TPOT target among its running streams, in ms; Infinity with none. */
   readonly tightestTpotMs: Ms
+  /** Prefill that renews the batch, per running sequence and step, in ms: see `renewalMs`. */
+  readonly renewalMs: Ms
   /** Sequences that it may run at once for us; Infinity when nobody knows. */
   readonly slots: number
 }
@@ -61,6 +63,7 @@ export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number
     decodeStepMs: stepMs,
     bearableStallMs: residents.slackMs - prefillStallMs(model, backlogTokens, chunk),
     tightestTpotMs: residents.tpotMs,
+    renewalMs: residents.renewalMs,
     slots: learnt.slots(ledger) / instances,
   }
 }
@@ -116,6 +119,7 @@ interface Residents {
   readonly lastTokenAtMs: Ms
   readonly slackMs: Ms
   readonly tpotMs: Ms
+  readonly renewalMs: Ms
 }
 
 /** A stream's remaining length, kept for some tokens. */
@@ -132,7 +136,12 @@ function residentsOf(ledger: ReplicaLedger, learnt: Learnt, model: StepModel, st
   const kept = residentsKept(learnt).get(ledger)
   if (kept?.version === ledger.version && kept.lastTokenAtMs === ledger.lastTokenAtMs) return kept
   const { version, lastTokenAtMs } = ledger
-  const fresh = { version, lastTokenAtMs, ...bearable(ledger, learnt, model, stepMs) }
+  const fresh = {
+    version,
+    lastTokenAtMs,
+    renewalMs: renewalMs(ledger, learnt, model),
+    ...bearable(ledger, learnt, model, stepMs),
+  }
   residentsKept(learnt).set(ledger, fresh)
   return fresh
 }
@@ -146,6 +155,24 @@ function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens 
   const leftTokens = learnt.remaining(inFlight.offer, madeTokens, SLACK_LENGTH_QUANTILE)
   restKept(learnt).set(inFlight, { madeTokens, leftTokens })
   return leftTokens
+}
+
+/**
+ * In a steady batch each stream that ends is followed by one that must be prefilled, so that B streams of L tokens bring
+ * B/L prefills to each step: what one stream adds to each step that way, in ms. Without it a batch grows until decoding
+ * alone fills the TPOT target and no room is left for anybody's prefill (Little's law; decision notes, F3 STEADY).
+ */
+function renewalMs(ledger: ReplicaLedger, learnt: Learnt, model: StepModel): Ms {
+  const chunk = chunkTokens(ledger)
+  let stallMs = 0
+  let tokens = 0
+  for (const inFlight of ledger.decoding.values()) {
+    const { offer, contentEvents, uncachedTokens } = inFlight
+    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
+    stallMs += prefillStallMs(model, uncachedTokens, chunk)
+    tokens += offer.sequences * (made + restOf(inFlight, made, learnt))
+  }
+  return tokens > 0 ? stallMs / tokens : 0
 }
 
 /**

@@ -33,7 +33,7 @@ export function usableSlots(view: Outlook, tightestTpotMs: Ms): number {
   const running = Math.max(1, ledger.inFlightSequences)
   const contextEach = ledger.contextTokens / running
   const one = decodeStepMs(model, 1, contextEach)
-  const perSequence = decodeStepMs(model, 2, 2 * contextEach) - one
+  const perSequence = decodeStepMs(model, 2, 2 * contextEach) - one + view.renewalMs
   if (perSequence <= 0) return view.slots
   const fits = 1 + Math.floor((tightestTpotMs * TPOT_USE_RATIO - one) / perSequence)
   return Math.max(1, Math.min(view.slots, fits))

@@ -1,4 +1,4 @@
-/** STEADY: with this request decoding too, a plain decode step must still meet every TPOT target there. */
+/** STEADY: with this request decoding too, a step and the prefill that renews the batch must meet every TPOT target. */
 import { cautiousDecodeStepMs } from '../../estimate/step-model.ts'
 import { TPOT_USE_RATIO } from '../outlook.ts'
 import type { AdmissionGate } from './gate.ts'
@@ -16,6 +16,7 @@ export const steady: AdmissionGate = {
       ledger.inFlightSequences + sequences,
       ledger.contextTokens + promptTokens,
     )
-    return stepMs <= boundMs * TPOT_USE_RATIO * roomRatio
+    const renewedMs = stepMs + view.renewalMs * (ledger.inFlightSequences + sequences)
+    return renewedMs <= boundMs * TPOT_USE_RATIO * roomRatio
   },
 }
