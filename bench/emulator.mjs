@@ -12,12 +12,12 @@
  */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { freePort } from './relay/children.mjs'
 
 const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
 const READY_MS = 20_000
@@ -57,14 +57,6 @@ async function stop(child) {
   const gone = new Promise((done) => child.once('exit', done))
   child.kill('SIGKILL')
   await gone
-}
-
-async function freePort() {
-  const server = createServer()
-  await new Promise((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address()
-  await new Promise((done) => server.close(done))
-  return port
 }
 
 async function ready(url, label) {

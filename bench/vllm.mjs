@@ -14,13 +14,13 @@
  */
 import { spawn } from 'node:child_process'
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { cpus, loadavg } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import * as servers from '../test/vllm/servers.mjs'
+import { freePort } from './relay/children.mjs'
 import { runOpenLoop, saturate, warmUp } from './vllm/client.mjs'
 import { formatTable, scoreRun, TTFT_BASE_MS, TTFT_PER_1K_TOKENS_MS } from './vllm/score.mjs'
 import { makeArrivals, makeRequest, uniform, WORKLOADS } from './vllm/workload.mjs'
@@ -54,14 +54,6 @@ const shape = WORKLOADS[options.workload]
 const seconds = Number(options.seconds)
 const warmSeconds = Number(options['warm-seconds'])
 const tpotTargetMs = Number(options['tpot-ms'])
-
-async function freePort() {
-  const server = createServer()
-  await new Promise((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address()
-  await new Promise((done) => server.close(done))
-  return port
-}
 
 /** Whether anything answers there; with `ok`, whether it answers with success. */
 async function answers(url, ok) {
