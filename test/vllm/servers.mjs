@@ -145,6 +145,7 @@ function environment() {
     VLLM_NO_USAGE_STATS: '1',
     DO_NOT_TRACK: '1',
     OMP_NUM_THREADS: '1',
+    PYTHONPATH: join(HERE, 'waiting'),
     VLLM_CPU_OMP_THREADS_BIND: 'nobind',
     VLLM_CPU_KVCACHE_SPACE: '1',
   }
