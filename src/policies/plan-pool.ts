@@ -170,7 +170,7 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
 
 /** Orders what has a deadline and finds out what can be kept. */
 function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
-  const { views, learnt, nowMs, tightestTpotMs } = round
+  const { views, learnt, nowMs, tightestTpotMs, without } = round
   const withDeadline = jobs.flatMap((job) =>
     job.deadlineAtMs === undefined ? [] : [{ job, deadlineAtMs: job.deadlineAtMs }],
   )
@@ -188,8 +188,10 @@ function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
     const soonestMs = Math.min(
       ...work.map((one) => (one === undefined ? Number.POSITIVE_INFINITY : one.prefillMs + one.latencyMs)),
     )
-    const planJob: PlanJob<Job> = { job, deadlineAtMs, value: job.value, work }
-    return { planJob, startByAtMs: deadlineAtMs - soonestMs, enteredAtMs: job.waiter.enteredAtMs }
+    const lateAtMs = without.has('dropping') ? Number.POSITIVE_INFINITY : deadlineAtMs
+    const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, work }
+    const startByAtMs = deadlineAtMs - (without.has('slack-order') ? 0 : soonestMs)
+    return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
   })
   return mooreHodgson(
     leastSlackFirst(planned).map(({ planJob }) => planJob),
@@ -211,7 +213,7 @@ function tryAdmit(
     .map((view) => routeOf(round, job, view, roomRatio))
   let plannedGate: GateName | undefined
   for (const route of soonestFirstToken(routes)) {
-    const gate = refusingGate(route.candidate)
+    const gate = refusingGate(route.candidate, round.without)
     const { replicaId } = route.candidate.view.ledger
     if (gate === undefined) {
       const { requestId } = job.waiter.offer

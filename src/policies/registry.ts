@@ -1,8 +1,16 @@
 /** Every scheduler by name: ours and its rivals; contract tests and the simulator go by this list. */
 import type { Scheduler } from '../core/scheduler.ts'
+import type { SluicePart } from './parts.ts'
+import { createAimd } from './rivals/aimd.ts'
 import { createConcurrencyLimit } from './rivals/concurrency-limit.ts'
+import { createGradient2 } from './rivals/gradient2.ts'
 import { createLeastOutstanding } from './rivals/least-outstanding.ts'
+import { createLeastPending } from './rivals/least-pending.ts'
+import { createLMetric } from './rivals/lmetric.ts'
+import { createProbabilisticAdmitter } from './rivals/probabilistic-admitter.ts'
 import { createRoundRobin } from './rivals/round-robin.ts'
+import { createSaturationGate } from './rivals/saturation-gate.ts'
+import { createScorpio } from './rivals/scorpio.ts'
 import { createSluice, type SluiceOptions } from './sluice.ts'
 
 export interface SchedulerEntry {
@@ -10,22 +18,65 @@ export interface SchedulerEntry {
   create(options?: SluiceOptions): Scheduler
 }
 
+/** Ours with parts left out: what each is worth. */
+const ABLATIONS: readonly (readonly [name: string, describe: string, without: readonly SluicePart[]])[] = [
+  [
+    'sluice-no-hold',
+    'ours, pushing all into the engines at once',
+    ['depth', 'slots', 'steady', 'slack', 'kv'],
+  ],
+  ['sluice-no-depth', 'ours, without a bound on the backlog in an engine', ['depth']],
+  ['sluice-no-slack', 'ours, blind to what running streams can bear', ['slack']],
+  ['sluice-no-steady', 'ours, without a bound on the batch by TPOT', ['steady']],
+  ['sluice-no-kv', 'ours, blind to the future of the KV cache', ['kv']],
+  ['sluice-no-slots', 'ours, blind to batch slots', ['slots']],
+  [
+    'sluice-edf',
+    'ours, by deadline instead of slack and dropping only what is late',
+    ['slack-order', 'dropping'],
+  ],
+]
+
 export const schedulers: ReadonlyMap<string, SchedulerEntry> = new Map<string, SchedulerEntry>([
   ['sluice', { describe: 'predicts, orders by slack, sheds early', create: createSluice }],
   ['round-robin', { describe: 'the bare fleet behind a plain balancer', create: createRoundRobin }],
   ['least-outstanding', { describe: 'fewest in flight, no limit', create: createLeastOutstanding }],
+  ['least-pending', { describe: 'fewest prompt tokens to prefill, no limit', create: createLeastPending }],
+  ['limit-16', limit(16)],
+  ['limit-64', limit(64)],
   [
-    'limit-16',
+    'saturation-gate',
     {
-      describe: '16 in flight a replica, FIFO of 0.5 s',
-      create: () => createConcurrencyLimit({ maxInFlight: 16, queueMs: 500 }),
+      describe: "waits while llm-d's detector says saturated, by deadline, at most 0.5 s",
+      create: () => createSaturationGate({ queueMs: 500 }),
     },
   ],
   [
-    'limit-64',
+    'probabilistic-admitter',
     {
-      describe: '64 in flight a replica, FIFO of 0.5 s',
-      create: () => createConcurrencyLimit({ maxInFlight: 64, queueMs: 500 }),
+      describe: 'refuses the likelier the fuller engines say they are',
+      create: () => createProbabilisticAdmitter(),
     },
   ],
+  ['lmetric', { describe: 'least product of prefill and batch, no limit', create: () => createLMetric() }],
+  [
+    'gradient2',
+    {
+      describe: 'limit by latency gradient, FIFO of 0.5 s',
+      create: () => createGradient2({ queueMs: 500 }),
+    },
+  ],
+  ['aimd', { describe: 'limit by late requests, FIFO of 0.5 s', create: () => createAimd({ queueMs: 500 }) }],
+  ['scorpio', { describe: 'deadline order with TTFT and TPOT guards', create: createScorpio }],
+  ...ABLATIONS.map(([name, describe, without]): [string, SchedulerEntry] => [
+    name,
+    { describe, create: (options) => createSluice({ ...options, without }) },
+  ]),
 ])
+
+function limit(maxInFlight: number): SchedulerEntry {
+  return {
+    describe: `${maxInFlight} in flight a replica, FIFO of 0.5 s`,
+    create: () => createConcurrencyLimit({ maxInFlight, queueMs: 500 }),
+  }
+}

@@ -11,6 +11,7 @@ import { spareSlots } from './admission/slots.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { engineTtftMs, type Outlook } from './outlook.ts'
+import type { SluicePart } from './parts.ts'
 import { depthTokens } from './plan-state.ts'
 import type { Route } from './routing/soonest-first-token.ts'
 
@@ -19,6 +20,8 @@ export interface PoolQuestion {
   readonly pool: PoolId
   readonly state: GateState
   readonly learnt: Learnt
+  /** Parts that this scheduler does without. */
+  readonly without: ReadonlySet<SluicePart>
   readonly nowMs: Ms
 }
 
@@ -36,11 +39,12 @@ export interface Round extends PoolQuestion {
 const MAX_RECORDED = 8
 
 /** True when the replica takes nobody now, however small: it is full, or its slots or its backlog are. */
-export function isClosed({ state, nowMs, tightestTtftMs }: Round, view: Outlook): boolean {
+export function isClosed({ state, nowMs, tightestTtftMs, without }: Round, view: Outlook): boolean {
   const { ledger, slots, backlogTokens } = view
   if (ledger.fullUntilAtMs > nowMs) return true
   if (ledger.inFlightRequests === 0) return false
-  if (ledger.inFlightSequences + 1 > slots + spareSlots(ledger)) return true
+  if (!without.has('slots') && ledger.inFlightSequences + 1 > slots + spareSlots(ledger)) return true
+  if (without.has('depth')) return false
   return ledger.prefilling.size > 0 && backlogTokens >= depthTokens(view, tightestTtftMs, state.instances)
 }
 
@@ -96,7 +100,7 @@ export function recorded(round: Round, routes: readonly Route[]): readonly Candi
       ...(peak === undefined ? {} : { kvPeakRatio: peak }),
       ...(Number.isFinite(view.bearableStallMs) ? { bearableStallMs: view.bearableStallMs } : {}),
       decodeStepMs: view.decodeStepMs,
-      gate: refusingGate(candidate) ?? 'ok',
+      gate: refusingGate(candidate, round.without) ?? 'ok',
     }
   })
 }

@@ -6,11 +6,16 @@ import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
 import { Learnt } from './learnt.ts'
 import { engineTtftMs, lastDispatchTtftMs, outlook } from './outlook.ts'
+import type { SluicePart } from './parts.ts'
 import { planPool } from './plan-pool.ts'
 
 export interface SluiceOptions {
   /** What is believed of replica groups before anything is seen, by group id. */
   readonly priors?: Readonly<Record<string, StepPrior>>
+  /** Where it keeps what it learns; default: its own, empty. One that knows the truth shows what estimates cost. */
+  readonly learnt?: Learnt
+  /** Parts that it does without; default: none. */
+  readonly without?: readonly SluicePart[]
 }
 
 /** Retry advice is kept within this span, in ms; SDKs ignore more than 60 s. */
@@ -18,14 +23,15 @@ const MIN_RETRY_MS: Ms = 1000
 const MAX_RETRY_MS: Ms = 60_000
 
 export function createSluice(options: SluiceOptions = {}): Scheduler {
-  const learnt = new Learnt(options.priors ?? {})
+  const learnt = options.learnt ?? new Learnt(options.priors ?? {})
+  const without = new Set(options.without)
   const poolGroups = new Map<PoolId, Set<string>>()
   return {
     name: 'sluice',
     plan(state, nowMs) {
       let wakeAtMs = Number.POSITIVE_INFINITY
       for (const pool of poolsWaiting(state)) {
-        const plan = planPool({ pool, state, learnt, nowMs })
+        const plan = planPool({ pool, state, learnt, without, nowMs })
         if (plan.intents.length > 0) return plan
         wakeAtMs = Math.min(wakeAtMs, plan.wakeAtMs ?? Number.POSITIVE_INFINITY)
       }

@@ -1,5 +1,6 @@
 /** The gates in the order in which they are asked; the first that refuses names the reason. */
 import type { GateName } from '../../core/records.ts'
+import type { SluicePart } from '../parts.ts'
 import { depth } from './depth.ts'
 import type { AdmissionGate, Candidate } from './gate.ts'
 import { kvPeak } from './kv-peak.ts'
@@ -11,6 +12,9 @@ import { steady } from './steady.ts'
 export const admissionGates: readonly AdmissionGate[] = [state, slots, depth, steady, slack, kvPeak]
 
 /** The first gate that refuses, or undefined when all let it pass. */
-export function refusingGate(candidate: Candidate): GateName | undefined {
-  return admissionGates.find((gate) => !gate.passes(candidate))?.name
+export function refusingGate(
+  candidate: Candidate,
+  without: ReadonlySet<GateName | SluicePart>,
+): GateName | undefined {
+  return admissionGates.find((gate) => !without.has(gate.name) && !gate.passes(candidate))?.name
 }

@@ -1,9 +1,9 @@
 /** A static limit of requests a replica with a timed FIFO before it: what HAProxy's `maxconn` and queue give. */
 import type { ReplicaLedger } from '../../core/ledger.ts'
-import type { GateState, Plan, Scheduler } from '../../core/scheduler.ts'
+import type { Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
-import { plainView } from './least-outstanding.ts'
-import { eligible, noReplica, passive } from './passive.ts'
+import { passive } from './passive.ts'
+import { lowest, planQueue } from './queue.ts'
 
 export interface ConcurrencyLimitOptions {
   /** Requests in flight at one replica, at least 1. */
@@ -13,37 +13,17 @@ export interface ConcurrencyLimitOptions {
 }
 
 export function createConcurrencyLimit(options: ConcurrencyLimitOptions): Scheduler {
-  return passive(`limit-${options.maxInFlight}`, (state: GateState, nowMs: Ms): Plan => {
-    let wakeAtMs: Ms | undefined
-    for (const waiter of state.waiting) {
-      const { requestId } = waiter.offer
-      const ledgers = eligible(waiter, state)
-      if (ledgers.length === 0) return { intents: [noReplica(waiter)] }
-      const ledger = emptiest(ledgers)
-      if (ledger !== undefined && ledger.inFlightRequests < options.maxInFlight) {
-        const candidates = [plainView(waiter, ledger)]
-        return { intents: [{ kind: 'admit', requestId, replicaId: ledger.replicaId, candidates }] }
-      }
-      const leavesAtMs = waiter.enteredAtMs + options.queueMs
-      if (leavesAtMs <= nowMs) {
-        const shed = {
-          kind: 'shed',
-          requestId,
-          reason: 'slo_unreachable',
-          retryAfterMs: 1000,
-          candidates: [],
-        } as const
-        return { intents: [shed] }
-      }
-      wakeAtMs = Math.min(wakeAtMs ?? leavesAtMs, leavesAtMs)
-    }
-    return wakeAtMs === undefined ? { intents: [] } : { intents: [], wakeAtMs }
-  })
+  const { maxInFlight, queueMs } = options
+  return passive(`limit-${maxInFlight}`, (state, nowMs) =>
+    planQueue(state, nowMs, { queueMs, choose: (_, ledgers) => emptiestBelow(ledgers, () => maxInFlight) }),
+  )
 }
 
-function emptiest(ledgers: readonly ReplicaLedger[]): ReplicaLedger | undefined {
-  return ledgers.reduce<ReplicaLedger | undefined>(
-    (best, ledger) => (best === undefined || ledger.inFlightRequests < best.inFlightRequests ? ledger : best),
-    undefined,
-  )
+/** The replica with the fewest requests in flight among those below their limit. */
+export function emptiestBelow(
+  ledgers: readonly ReplicaLedger[],
+  limitOf: (ledger: ReplicaLedger) => number,
+): ReplicaLedger | undefined {
+  const open = ledgers.filter((ledger) => ledger.inFlightRequests < limitOf(ledger))
+  return lowest(open, (ledger) => ledger.inFlightRequests)
 }

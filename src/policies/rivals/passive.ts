@@ -1,5 +1,6 @@
 /** What schedulers that learn nothing have in common: no feedback, no predictions, no trust. */
 import type { ReplicaLedger } from '../../core/ledger.ts'
+import type { CandidateView } from '../../core/records.ts'
 import type { GateState, Intent, Plan, Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
@@ -35,6 +36,17 @@ export function eligible(waiter: Waiter, state: GateState): readonly ReplicaLedg
       takesWork && report.pools.includes(waiter.offer.pool) && !waiter.excluded.includes(report.replicaId)
     )
   })
+}
+
+/** What a scheduler without predictions has seen of a replica. */
+export function plainView(waiter: Waiter, ledger: ReplicaLedger): CandidateView {
+  return {
+    replicaId: ledger.replicaId,
+    uncachedTokens: waiter.offer.promptTokens,
+    backlogTokens: ledger.backlogTokens,
+    runningSequences: ledger.decodingSequences,
+    gate: 'ok',
+  }
 }
 
 /** The refusal when no replica of the pool takes work. */
