@@ -5,7 +5,7 @@
  * An axis lists the values of one setting in order; `start` is where tuning begins.
  */
 import { priorOf } from '../../dist/cli/gate-parts.js'
-import { schedulers } from '../../dist/policies/registry.js'
+import { ABLATIONS as PARTS_LEFT_OUT } from '../../dist/policies/parts.js'
 import { createAimd } from '../../dist/policies/rivals/aimd.js'
 import { createConcurrencyLimit } from '../../dist/policies/rivals/concurrency-limit.js'
 import { createGradient2 } from '../../dist/policies/rivals/gradient2.js'
@@ -144,11 +144,7 @@ export const ARMS = {
         createScorpio({ ...setting, priors: { [scenario.profile]: priorOf(scenario.profile) } }),
     }),
   },
-  ...Object.fromEntries(
-    [...schedulers]
-      .filter(([name]) => name.startsWith('sluice-'))
-      .map(([name, entry]) => [name, { kind: 'ours', make: () => ({ createScheduler: entry.create }) }]),
-  ),
+  ...Object.fromEntries(Object.entries(PARTS_LEFT_OUT).map(([name, without]) => [name, ours(without)])),
 }
 
 export const OURS = 'sluice'
@@ -167,7 +163,7 @@ export const RIVALS = [
   'aimd',
   'scorpio',
 ]
-export const ABLATIONS = Object.keys(ARMS).filter((name) => name.startsWith('sluice-'))
+export const ABLATIONS = Object.keys(PARTS_LEFT_OUT)
 
 /** A short name of a setting, e.g. `maxInFlight 48, queueMs 250`. */
 export function shownSetting(setting) {

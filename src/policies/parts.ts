@@ -3,3 +3,14 @@ import type { GateName } from '../core/records.ts'
 
 /** A gate by its name, or: the order by slack (deadlines alone are left), the dropping of what makes plans late. */
 export type SluicePart = Exclude<GateName, 'state' | 'excluded'> | 'slack-order' | 'dropping'
+
+/** Ours with parts left out, by name: what each is worth. */
+export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
+  'sluice-no-hold': ['depth', 'slots', 'steady', 'slack', 'kv'],
+  'sluice-no-depth': ['depth'],
+  'sluice-no-slack': ['slack'],
+  'sluice-no-steady': ['steady'],
+  'sluice-no-kv': ['kv'],
+  'sluice-no-slots': ['slots'],
+  'sluice-edf': ['slack-order', 'dropping'],
+}

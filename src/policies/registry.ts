@@ -1,6 +1,5 @@
 /** Every scheduler by name: ours and its rivals; contract tests and the simulator go by this list. */
 import type { Scheduler } from '../core/scheduler.ts'
-import type { SluicePart } from './parts.ts'
 import { createAimd } from './rivals/aimd.ts'
 import { createConcurrencyLimit } from './rivals/concurrency-limit.ts'
 import { createGradient2 } from './rivals/gradient2.ts'
@@ -17,25 +16,6 @@ export interface SchedulerEntry {
   readonly describe: string
   create(options?: SluiceOptions): Scheduler
 }
-
-/** Ours with parts left out: what each is worth. */
-const ABLATIONS: readonly (readonly [name: string, describe: string, without: readonly SluicePart[]])[] = [
-  [
-    'sluice-no-hold',
-    'ours, pushing all into the engines at once',
-    ['depth', 'slots', 'steady', 'slack', 'kv'],
-  ],
-  ['sluice-no-depth', 'ours, without a bound on the backlog in an engine', ['depth']],
-  ['sluice-no-slack', 'ours, blind to what running streams can bear', ['slack']],
-  ['sluice-no-steady', 'ours, without a bound on the batch by TPOT', ['steady']],
-  ['sluice-no-kv', 'ours, blind to the future of the KV cache', ['kv']],
-  ['sluice-no-slots', 'ours, blind to batch slots', ['slots']],
-  [
-    'sluice-edf',
-    'ours, by deadline instead of slack and dropping only what is late',
-    ['slack-order', 'dropping'],
-  ],
-]
 
 export const schedulers: ReadonlyMap<string, SchedulerEntry> = new Map<string, SchedulerEntry>([
   ['sluice', { describe: 'predicts, orders by slack, sheds early', create: createSluice }],
@@ -68,10 +48,6 @@ export const schedulers: ReadonlyMap<string, SchedulerEntry> = new Map<string, S
   ],
   ['aimd', { describe: 'limit by late requests, FIFO of 0.5 s', create: () => createAimd({ queueMs: 500 }) }],
   ['scorpio', { describe: 'deadline order with TTFT and TPOT guards', create: createScorpio }],
-  ...ABLATIONS.map(([name, describe, without]): [string, SchedulerEntry] => [
-    name,
-    { describe, create: (options) => createSluice({ ...options, without }) },
-  ]),
 ])
 
 function limit(maxInFlight: number): SchedulerEntry {
