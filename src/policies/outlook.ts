@@ -15,8 +15,11 @@ import type { Learnt } from './learnt.ts'
 
 /** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
 export const TPOT_USE_RATIO = 0.95
-/** Quantile of a stream's remaining length in SLACK: a short rest leaves little time to catch up. */
-const SLACK_LENGTH_QUANTILE = 0.3
+/**
+ * Quantile of a stream's remaining length in SLACK: a stream that ends sooner than thought has no time left to catch
+ * up, so a stall must be bearable for nine in ten.
+ */
+const SLACK_LENGTH_QUANTILE = 0.1
 /** Streams that are late by more than this are lost and no longer veto, in ms. */
 const LOST_BY_MS: Ms = 20
 

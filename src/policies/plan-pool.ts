@@ -15,6 +15,8 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
+/** Part of the time to its deadline that a plan may use up for a request; the rest covers what predictions miss. */
+const TTFT_USE_RATIO = 0.9
 /** A predicted first token this much beyond its deadline, as a share of the time to it, is a sure miss. */
 const SURE_MISS_RATIO = 1.25
 /** How long a plan stands while nobody new waits, in ms: less than an engine step. */
@@ -188,7 +190,9 @@ function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
     const soonestMs = Math.min(
       ...work.map((one) => (one === undefined ? Number.POSITIVE_INFINITY : one.prefillMs + one.latencyMs)),
     )
-    const lateAtMs = without.has('dropping') ? Number.POSITIVE_INFINITY : deadlineAtMs
+    const lateAtMs = without.has('dropping')
+      ? Number.POSITIVE_INFINITY
+      : plannedDeadlineAtMs(job, deadlineAtMs)
     const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, work }
     const startByAtMs = deadlineAtMs - (without.has('slack-order') ? 0 : soonestMs)
     return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
@@ -197,6 +201,11 @@ function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
     leastSlackFirst(planned).map(({ planJob }) => planJob),
     starts,
   )
+}
+
+function plannedDeadlineAtMs({ waiter }: Job, deadlineAtMs: Ms): Ms {
+  const { receivedAtMs } = waiter.offer
+  return receivedAtMs + TTFT_USE_RATIO * (deadlineAtMs - receivedAtMs)
 }
 
 /** Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. */
