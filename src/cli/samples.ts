@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts'
 import { classFor } from '../config/config.ts'
 import type { Gate } from '../core/gate.ts'
 import type { Scheduler } from '../core/scheduler.ts'
+import { ANONYMOUS } from '../edge/auth.ts'
 import { NO_PRODUCT } from '../edge/classify.ts'
 import type { SloCatalog } from '../slo/attainment.ts'
 import type { RuntimeMonitor } from '../telemetry/runtime.ts'
@@ -36,6 +37,10 @@ export function samplePorts({ gate, predictor, fleet, config, monitor }: Sampled
       }))
     },
     runtime: () => monitor.sample(),
+    replicasWanted: (model, demand) => {
+      const predicting = predictor()
+      return predicting?.trusted(model) ? predicting.replicasWanted(gate.state, model, demand) : undefined
+    },
   }
 }
 
@@ -74,6 +79,7 @@ export function sloCatalog(config: Config): SloCatalog {
     models: config.models.map(({ name }) => name),
     classes: Object.keys(config.classes),
     products: [...config.products.map(({ name }) => name), NO_PRODUCT],
+    tenants: config.auth.kind === 'none' ? [ANONYMOUS.name] : config.tenants.map(({ name }) => name),
     classFor: (className, model) => classFor(config, className, model),
     periodMs: config.slo.windowMs,
   }

@@ -1,4 +1,5 @@
 /** The contract of a scheduler: turns the gate's state into effects. Ours and every rival implement it. */
+import type { OfferedStream } from './demand.ts'
 import type { ShedReason } from './effects.ts'
 import type { BounceCause } from './events.ts'
 import type { InFlight, ReplicaLedger } from './ledger.ts'
@@ -61,6 +62,8 @@ export interface Scheduler {
   bounced(inFlight: InFlight, ledger: ReplicaLedger, cause: BounceCause, nowMs: Ms): void
   /** When one more request of that pool could be served, in ms from now; for refusals that no plan made. */
   retryAfterMs(state: GateState, offer: Offer, nowMs: Ms): Ms
+  /** Replicas that would carry such a demand on that pool, a fraction; undefined when it can't say. */
+  replicasWanted(state: GateState, pool: PoolId, demand: readonly OfferedStream[]): number | undefined
   /** The engine behind it restarted or it went away: forget what was cached there. */
   replicaReset(replicaId: ReplicaId): void
   /** The learnt state as plain JSON, for /replicas, for snapshots and for tests. */

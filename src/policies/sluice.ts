@@ -8,6 +8,7 @@ import { Learnt } from './learnt.ts'
 import { engineTtftMs, lastDispatchTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
 import { planPool } from './plan-pool.ts'
+import { replicasWanted } from './replicas-wanted.ts'
 
 export interface SluiceOptions {
   /** What is believed of replica groups before anything is seen, by group id. */
@@ -48,6 +49,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     bounced: (inFlight, ledger, _cause, nowMs) => learnt.released(inFlight, ledger, undefined, nowMs),
     replicaReset: (replicaId) => learnt.reset(replicaId),
     retryAfterMs: (state, offer, nowMs) => retryAfterMs(state, offer, learnt, nowMs),
+    replicasWanted: (state, pool, demand) => replicasWanted(pool, demand, state, learnt),
     snapshot: () => learnt.snapshot(),
   }
 }

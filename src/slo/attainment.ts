@@ -24,6 +24,8 @@ export interface SloCatalog {
   readonly classes: readonly string[]
   /** All products, the one for unmatched requests included. */
   readonly products: readonly string[]
+  /** Tenants that may have series of their own; the others are `other`. Absent: all of them. */
+  readonly tenants?: readonly string[]
   /** The class as it is for that model. */
   readonly classFor: (className: string, model: string) => SloClass | undefined
   readonly periodMs: Ms

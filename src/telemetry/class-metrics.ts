@@ -5,6 +5,7 @@ import type { SloClass } from '../core/request.ts'
 import { slisOf } from '../slo/attainment.ts'
 import { EXCLUSION_CAUSES } from '../slo/judge.ts'
 import { type SliName, tpotSampleMs } from '../slo/series.ts'
+import { BoundCounter } from './bound-counter.ts'
 import {
   type Bounds,
   type ClassKey,
@@ -14,26 +15,6 @@ import {
   setOrRemove,
 } from './instruments.ts'
 import { LABEL_VALUES } from './metric-table.ts'
-
-/** A child with its labels bound. It sums up here and tells at a scrape: prom-client looks labels up at each increment. */
-class BoundCounter {
-  readonly #child: { inc(value: number): void }
-  #untold = 0
-
-  constructor(child: { inc(value: number): void }) {
-    this.#child = child
-    child.inc(0)
-  }
-
-  inc(value = 1): void {
-    this.#untold += value
-  }
-
-  tell(): void {
-    if (this.#untold > 0) this.#child.inc(this.#untold)
-    this.#untold = 0
-  }
-}
 
 interface BoundSpan {
   observe(seconds: number): void

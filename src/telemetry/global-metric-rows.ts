@@ -27,6 +27,14 @@ export const GLOBAL_METRICS = {
     labels: ['model', 'state'],
     help: 'May predictions shed? 1 for the state that the predictor is in, else 0.',
   },
+  desiredReplicas: {
+    name: 'sluice_desired_replicas',
+    type: 'gauge',
+    unit: 'replicas',
+    scope: 'global',
+    labels: ['model'],
+    help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while predictions are not trusted.',
+  },
   inFlight: {
     name: 'sluice_in_flight_requests',
     type: 'gauge',
@@ -147,6 +155,22 @@ export const GLOBAL_METRICS = {
     scope: 'global',
     labels: ['class'],
     help: 'How many requests asked for this class, which their tenant may not use?',
+  },
+  tenantRequests: {
+    name: 'sluice_tenant_requests_total',
+    type: 'counter',
+    unit: 'requests',
+    scope: 'global',
+    labels: ['tenant', 'slo'],
+    help: 'How many requests of the tenant were good, bad or left out of judgement?',
+  },
+  tenantTokens: {
+    name: 'sluice_tenant_tokens_total',
+    type: 'counter',
+    unit: 'tokens',
+    scope: 'global',
+    labels: ['tenant', 'kind'],
+    help: 'How many prompt and output tokens of the tenant went through replicas?',
   },
   faults: {
     name: 'sluice_faults_total',

@@ -1,10 +1,18 @@
 /** The metrics of replicas, predictor and process: counted as things happen, sampled when scraped. */
+import type { OfferedStream } from '../core/demand.ts'
 import type { BounceCause } from '../core/events.ts'
 import type { Settlement } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
-import { type GlobalKey, globalInstruments, type InstrumentSet, observeSeconds } from './instruments.ts'
+import {
+  type GlobalKey,
+  globalInstruments,
+  type InstrumentSet,
+  observeSeconds,
+  setOrRemove,
+} from './instruments.ts'
 import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
+import { TenantMetrics } from './tenant-metrics.ts'
 
 export interface BuildFacts {
   readonly version: string
@@ -22,10 +30,12 @@ interface Coverage {
 }
 
 export class GlobalMetrics {
+  readonly tenants: TenantMetrics
   readonly #set: InstrumentSet<GlobalKey>
   readonly #ports: SamplePorts
   readonly #quantile: string
   readonly #coverage = new Map<string, Coverage>()
+  #models: readonly string[] = []
   #cpuSec = 0
 
   /** `quantile` names the one that predictions are made at, e.g. `0.8`. */
@@ -34,6 +44,7 @@ export class GlobalMetrics {
     this.#ports = ports
     this.#quantile = quantile
     const { on } = this.#set
+    this.tenants = new TenantMetrics(on)
     on.buildInfo.set({ version: build.version, node_version: build.nodeVersion }, 1)
     for (const reason of LABEL_VALUES.bounce) on.bounces.inc({ reason }, 0)
   }
@@ -45,6 +56,8 @@ export class GlobalMetrics {
   /** Series per model start at 0; those of models that are gone go. */
   configure(models: readonly string[], classes: readonly string[]): void {
     const { on } = this.#set
+    this.#models = models
+    on.desiredReplicas.reset()
     for (const model of this.#coverage.keys()) if (!models.includes(model)) this.#coverage.delete(model)
     on.reroutes.reset()
     on.predictionError.reset()
@@ -114,9 +127,15 @@ export class GlobalMetrics {
     coverage.samples++
   }
 
-  /** Reads the ports into the gauges. */
-  refresh(nowMs: Ms): void {
+  /** Reads the ports into the gauges; `demandOf` tells what was offered to a model, undefined while nobody knows. */
+  refresh(nowMs: Ms, demandOf: (model: string) => readonly OfferedStream[] | undefined): void {
     const { on } = this.#set
+    this.tenants.refresh()
+    for (const model of this.#models) {
+      const demand = demandOf(model)
+      const wanted = demand === undefined ? undefined : this.#ports.replicasWanted(model, demand)
+      setOrRemove(on.desiredReplicas, { model }, wanted)
+    }
     const waiting = this.#ports.waiting()
     on.waitingRequests.set(finiteOrZero(waiting.requests))
     on.waitingTokens.set(finiteOrZero(waiting.tokens))

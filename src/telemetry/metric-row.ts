@@ -18,6 +18,7 @@ export interface MetricRow {
     | 'requests/s'
     | 'none'
     | 'lines'
+    | 'replicas'
   readonly labels: readonly string[]
   /** The question that it answers; shown as HELP and in the docs. */
   readonly help: string

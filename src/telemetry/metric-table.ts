@@ -52,4 +52,5 @@ export const LABEL_VALUES = {
   direction: ['late', 'early'],
   verdict: ['admit', 'wait', 'shed'],
   kind: ['prompt', 'output'],
+  slo: ['good', 'bad', 'excluded'],
 } as const

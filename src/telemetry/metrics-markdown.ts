@@ -58,6 +58,7 @@ function labelRows(): string[] {
     ['`direction`', LABEL_VALUES.direction],
     ['`verdict`', LABEL_VALUES.verdict],
     ['`kind`', LABEL_VALUES.kind],
+    ['`slo`', LABEL_VALUES.slo],
   ]
   return fixed.map(([label, values]) => `| ${label} | ${values.join(', ')} |\n`)
 }

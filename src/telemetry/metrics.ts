@@ -5,6 +5,7 @@ import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
 import type { Attainment, SeriesKey, SloCatalog } from '../slo/attainment.ts'
 import { OTHER } from '../slo/attainment.ts'
+import { OfferedDemand } from '../slo/offered.ts'
 import { ClassMetrics } from './class-metrics.ts'
 import { type BuildFacts, GlobalMetrics } from './global-metrics.ts'
 import { type Bounds, boundsWith } from './instruments.ts'
@@ -35,12 +36,14 @@ const SLICE_MS: Ms = 1
 export class Metrics {
   readonly global: GlobalMetrics
   readonly #options: MetricsOptions
+  readonly #demand: OfferedDemand
   readonly #classes = new Map<string, ClassMetrics>()
   #bounds: Bounds = boundsWith([])
   #scrapes = new Map<MetricsFormat, Promise<string>>()
 
   constructor(options: MetricsOptions) {
     this.#options = options
+    this.#demand = new OfferedDemand(options.nowMs())
     this.global = new GlobalMetrics(options.ports, options.build, options.predictionQuantile)
     this.configure(options.attainment.catalog)
   }
@@ -68,11 +71,14 @@ export class Metrics {
     this.#classes.clear()
     for (const [id, set] of kept) this.#classes.set(id, set)
     this.global.configure(catalog.models, catalog.classes)
+    this.global.tenants.configure(catalog.tenants ?? [])
+    this.#demand.configure(catalog.models, catalog.classes)
   }
 
   decided(record: DecisionRecord): void {
     const key = this.#options.attainment.keyOf(record.offer)
     this.#classOf(key).decided(record)
+    this.#demand.decided(key.model, key.class, record, this.#options.nowMs())
     if (record.attempt === 2 && record.verdict.kind === 'admit') this.global.rerouted(key.model)
   }
 
@@ -80,6 +86,8 @@ export class Metrics {
     const key = this.#options.attainment.keyOf(settlement.offer)
     this.#classOf(key).settled(settlement, key.product)
     this.global.predicted(settlement, key.model)
+    this.global.tenants.settled(settlement)
+    this.#demand.settled(key.model, key.class, settlement, this.#options.nowMs())
   }
 
   /** The page of all metrics. Scrapes of one format at the same time share one page. */
@@ -93,7 +101,8 @@ export class Metrics {
 
   async #print(format: MetricsFormat): Promise<string> {
     const page: string[] = []
-    this.global.refresh(this.#options.nowMs())
+    const nowMs = this.#options.nowMs()
+    this.global.refresh(nowMs, (model) => this.#demand.of(model, nowMs))
     for (const set of this.#classes.values()) set.refresh()
     let sliceAtMs = performance.now()
     for (const [key, row] of METRIC_ROWS) {

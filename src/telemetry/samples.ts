@@ -1,4 +1,5 @@
 /** What is read from the running parts at the moment of a scrape or a question, as plain values. */
+import type { OfferedStream } from '../core/demand.ts'
 import type { EngineLimits, ReplicaGauges, ReplicaState } from '../core/replica.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 
@@ -56,4 +57,6 @@ export interface SamplePorts {
   readonly waiting: () => WaitingSample
   readonly trust: () => readonly TrustSample[]
   readonly runtime: () => RuntimeSample
+  /** Replicas of the model that would carry such a demand, a fraction; undefined when nobody can say. */
+  readonly replicasWanted: (model: string, demand: readonly OfferedStream[]) => number | undefined
 }

@@ -162,6 +162,43 @@ describe('a scrape', () => {
     expect(await observer.metrics.scrape('text')).not.toMatch(/replica="r/)
   })
 
+  it('tells what each tenant of the file got, and joins the others', async () => {
+    const { observer } = rig()
+    const tenants = (names: readonly string[]) => ({
+      digest: 'd',
+      mode: 'enforce',
+      catalog: { ...catalog, tenants: names },
+    })
+    observer.onLoaded(tenants(['acme', 'idle']))
+    observer.onSettled(good({ tenant: 'acme' }))
+    observer.onSettled(shed({ tenant: 'acme' }))
+    observer.onSettled(good({ tenant: 'stranger' }))
+    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const requests = (tenant: string, slo: string) =>
+      samples.get(`sluice_tenant_requests_total{tenant="${tenant}",slo="${slo}"}`)
+    expect([requests('acme', 'good'), requests('acme', 'bad'), requests('idle', 'good')]).toEqual([1, 1, 0])
+    expect([requests('other', 'good'), requests('stranger', 'good')]).toEqual([1, undefined])
+    expect(samples.get('sluice_tenant_tokens_total{tenant="acme",kind="output"}')).toBe(50)
+    observer.onLoaded(tenants(['idle']))
+    expect(await observer.metrics.scrape('text')).not.toContain('tenant="acme"')
+  })
+
+  it('asks how many replicas would carry what was offered, and shows a finite answer only', async () => {
+    const { observer, parts, clock } = rig()
+    const wanted = async () =>
+      samplesOf(await observer.metrics.scrape('text')).get('sluice_desired_replicas{model="m"}')
+    parts.replicasWanted = 3.4
+    expect(await wanted()).toBeUndefined()
+    observer.onDecision(decisionOf(good().offer))
+    observer.onSettled(good())
+    clock.nowMs = 60_000
+    expect(await wanted()).toBe(3.4)
+    for (const unknown of [undefined, Number.POSITIVE_INFINITY]) {
+      parts.replicasWanted = unknown
+      expect(await wanted()).toBeUndefined()
+    }
+  })
+
   it('measures how far predictions were off and how often they covered', async () => {
     const { observer } = rig()
     for (const ttftMs of [100, 190, 200, 300]) observer.onSettled({ ...good(), ttftMs, predictedTtftMs: 200 })

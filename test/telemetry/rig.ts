@@ -79,15 +79,18 @@ export function rig() {
     replicas: ReplicaSample[]
     trust: TrustSample[]
     waiting: ReturnType<SamplePorts['waiting']>
+    replicasWanted: number | undefined
   } = {
     replicas: [replicaOf()],
     trust: [{ model: 'm', state: 'trusted' }],
     waiting: { requests: 2, tokens: 900, bytes: 4000 },
+    replicasWanted: undefined,
   }
   const samples: SamplePorts = {
     replicas: () => parts.replicas,
     trust: () => parts.trust,
     waiting: () => parts.waiting,
+    replicasWanted: () => parts.replicasWanted,
     runtime: () => ({
       loopLag: { p50Ms: 1, p99Ms: 2, maxMs: 3 },
       cpuSec: 4,

@@ -24,6 +24,7 @@ export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Pla
     bounced: nothing,
     replicaReset: nothing,
     retryAfterMs: () => BLIND_RETRY_MS,
+    replicasWanted: () => undefined,
     snapshot: () => ({}),
   }
 }
