@@ -2,6 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { ERROR_TABLE } from '../src/errors.ts'
+import { ruleGroups } from '../src/exports/prometheus.ts'
+import { DEFAULT_RULE_OPTIONS, isAlert } from '../src/exports/rule.ts'
 import { METRIC_ROWS } from '../src/telemetry/metric-table.ts'
 
 const ROOT = new URL('../', import.meta.url)
@@ -45,6 +47,20 @@ describe('the pages', () => {
     const story = read('docs/lifecycle.md')
     const loads = Object.entries(ERROR_TABLE).filter(([, row]) => row.status === 429 || row.status >= 502)
     expect(loads.filter(([code]) => !story.includes(`\`${code}\``)).map(([code]) => code)).toEqual([])
+  })
+
+  it('have a heading for the anchor of each alert, with its three parts', () => {
+    const sections = new Map(
+      read('docs/runbook.md')
+        .split(/^#{1,6} /m)
+        .map((section) => [section.split('\n')[0]?.toLowerCase(), section] as const),
+    )
+    const alerts = ruleGroups(DEFAULT_RULE_OPTIONS).flatMap(({ rules }) => rules.filter(isAlert))
+    expect(alerts.length).toBeGreaterThan(10)
+    for (const { annotations } of alerts) {
+      const section = sections.get(annotations.runbook_url.split('#')[1])
+      expect(section, annotations.runbook_url).toMatch(/\*\*Means\.\*\*.*\*\*Look\.\*\*.*\*\*Do\.\*\*/s)
+    }
   })
 
   it('keep decision records short and listed', () => {

@@ -1,6 +1,8 @@
 /** Tables for docs out of the one place where each fact stands: keys out of the schema, errors out of their table. */
 import { type KeyRow, keyRows } from '../config/json-schema.ts'
 import { ERROR_TABLE, type ErrorRow } from '../errors.ts'
+import { ruleGroups } from '../exports/prometheus.ts'
+import { DEFAULT_RULE_OPTIONS, isAlert, runbookAnchor } from '../exports/rule.ts'
 
 /** All keys: one table of the top level, then one per key that holds others. */
 export function keyTables(): string {
@@ -46,6 +48,26 @@ export function errorTable(): string {
       row.meaning,
     ])
   return markdownTable(['reason', 'status', 'retry', 'type', 'meaning'], lines)
+}
+
+/** Every alert with what it says, the severest first. */
+export function alertTable(): string {
+  const alerts = ruleGroups(DEFAULT_RULE_OPTIONS).flatMap(({ rules }) => rules.filter(isAlert))
+  const lines = [...alerts]
+    .sort((a, b) => a.labels.severity.localeCompare(b.labels.severity))
+    .map(({ alert, labels, annotations, for: holds }) => [
+      `[${alert}](runbook.md#${runbookAnchor(alert)})`,
+      labels.severity,
+      holds ?? 'at once',
+      plainText(annotations.description),
+    ])
+  return markdownTable(['alert', 'severity', 'after', 'says'], lines)
+}
+
+/** An annotation with the names of labels in place of their values. */
+function plainText(template: string): string {
+  const text = template.replaceAll(/\{\{ \$labels\.(\w+) \}\}/g, 'the $1')
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 /** A Markdown table that ends with a line break; bars in cells are escaped. */

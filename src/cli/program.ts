@@ -52,6 +52,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./key.ts')).keyCommand(terminal),
   },
   {
+    name: 'export',
+    summary: 'write alert rules, SLO definitions and dashboards for other tools',
+    load: async (terminal) => (await import('./export.ts')).exportCommand(terminal),
+  },
+  {
     name: 'schema',
     summary: 'print the JSON Schema of the configuration, for editors',
     load: async (terminal) => (await import('./schema.ts')).schemaCommand(terminal),
@@ -63,7 +68,7 @@ export const COMMANDS: readonly CommandEntry[] = [
   },
   {
     name: 'docs',
-    summary: 'write the generated pages of this repository',
+    summary: 'write the generated pages and files of this repository',
     hidden: true,
     load: async (terminal) => (await import('./docs.ts')).docsCommand(terminal),
   },

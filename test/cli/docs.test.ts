@@ -10,7 +10,7 @@ let copy: string
 
 beforeEach(async () => {
   copy = await mkdtemp(join(tmpdir(), 'sluice-docs-'))
-  for (const folder of ['docs', 'config'])
+  for (const folder of ['docs', 'config', 'dashboards'])
     await cp(join(root, folder), join(copy, folder), { recursive: true })
 })
 afterEach(() => rm(copy, { recursive: true }))
@@ -25,6 +25,11 @@ describe('sluice docs', () => {
     ['docs/errors.md', '`slo_unreachable`'],
     ['docs/metrics.md', '`sluice_slo_events_total`'],
     ['config/sluice.schema.json', '"ttft"'],
+    ['docs/alerting.md', '[SluiceSloBurnFast]'],
+    ['dashboards/sluice-rules.yml', '> 14.4'],
+    ['dashboards/sluice-rules.test.yml', 'eval_time: 59m'],
+    ['dashboards/sluice-slo.json', '"Finish reason"'],
+    ['config/kubernetes/prometheus-rule.yaml', 'SluiceAbsent'],
   ])('names %s when it differs, and writes it anew', async (path, fact) => {
     const page = join(copy, path)
     const right = await readFile(page, 'utf8')
