@@ -24,7 +24,7 @@ Examples:
   sluice export prometheus -c sluice.yaml -o sluice-rules.yml --tests sluice-rules.test.yml
   promtool check rules sluice-rules.yml && promtool test rules sluice-rules.test.yml
   sluice export prometheus --kubernetes --label release=kube-prometheus-stack | kubectl apply -f -
-  sluice export sloth -c sluice.yaml | sloth generate -i -
+  sluice export sloth -c sluice.yaml -o slos.yml && sloth generate -i slos.yml
   sluice export openslo -c sluice.yaml
   sluice export grafana slo > sluice-slo.json
 `

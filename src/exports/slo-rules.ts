@@ -34,6 +34,9 @@ export const BURN_ALERTS: Readonly<Record<Severity, string>> = {
   ticket: 'SluiceSloBurnSlow',
 }
 
+/** What we record, and nothing that Sloth records, be it for other services or from our own `export sloth`. */
+const OURS = braced({ sloth_service: SLO_SERVICE, sli: { op: '!=', value: '' } })
+
 /** Rules over the counters of judged requests. They hold for whatever classes the file has now or after a reload. */
 export function sloRuleGroups(options: RuleOptions): readonly RuleGroup[] {
   return [
@@ -118,20 +121,20 @@ function metaRecords(options: RuleOptions): readonly RecordingRule[] {
 max by (${owners.join(', ')}) (${select('sloObjective')})`
   const period = promDuration(options.periodMs)
   const perBudget = (record: string): string =>
-    `max without (sloth_window) (${record}) / on (sloth_id) group_left () slo:error_budget:ratio`
+    `max without (sloth_window) (${record}${OURS}) / on (sloth_id) group_left () slo:error_budget:ratio${OURS}`
   const named_ = { sloth_service: SLO_SERVICE }
   return [
     { record: 'sluice:slo_events:rate5m', expr: events },
     { record: 'sluice:slo_errors:rate5m', expr: `${events}\n-\n${good}` },
     { record: 'slo:objective:ratio', expr: named(objective, options), labels: named_ },
-    { record: 'slo:error_budget:ratio', expr: '1 - slo:objective:ratio' },
-    { record: 'slo:time_period:days', expr: `slo:objective:ratio * 0 + ${options.periodMs / DAY_MS}` },
+    { record: 'slo:error_budget:ratio', expr: `1 - slo:objective:ratio${OURS}` },
+    { record: 'slo:time_period:days', expr: `slo:objective:ratio${OURS} * 0 + ${options.periodMs / DAY_MS}` },
     { record: 'slo:current_burn_rate:ratio', expr: perBudget('slo:sli_error:ratio_rate5m') },
     { record: 'slo:period_burn_rate:ratio', expr: perBudget(`slo:sli_error:ratio_rate${period}`) },
-    { record: 'slo:period_error_budget_remaining:ratio', expr: '1 - slo:period_burn_rate:ratio' },
+    { record: 'slo:period_error_budget_remaining:ratio', expr: `1 - slo:period_burn_rate:ratio${OURS}` },
     {
       record: 'sloth_slo_info',
-      expr: 'slo:objective:ratio * 0 + 1',
+      expr: `slo:objective:ratio${OURS} * 0 + 1`,
       labels: { sloth_mode: 'sluice', sloth_spec: 'sluice/v1' },
     },
   ]
@@ -140,8 +143,9 @@ max by (${owners.join(', ')}) (${select('sloObjective')})`
 /** None for a period too short for any pair of that severity. */
 function burnAlert(severity: Severity, options: RuleOptions): readonly AlertingRule[] {
   const pairs = burnPairs(options.periodMs).filter((pair) => pair.severity === severity)
+  const alerted = braced({ sloth_service: SLO_SERVICE, sli: ALERTED_SLI })
   const burn = (window: string): string =>
-    `slo:sli_error:ratio_rate${window}${braced({ sli: ALERTED_SLI })} / on (sloth_id) group_left () slo:error_budget:ratio`
+    `slo:sli_error:ratio_rate${window}${alerted} / on (sloth_id) group_left () slo:error_budget:ratio${alerted}`
   const on = promiseLabels(options).join(', ')
   if (pairs.length === 0) return []
   const terms = pairs.map(({ long, short, factor }) => {

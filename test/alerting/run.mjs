@@ -8,15 +8,15 @@
  * prometheus-alertmanager); skips loudly without. Prints a line an event with its time; exit code 0 when the page came
  * and went.
  */
-import { execFileSync, spawn } from 'node:child_process'
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
 import { freePort } from '../../bench/relay/children.mjs'
+import { binary, processes, startWebhook } from './stage.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
@@ -24,7 +24,7 @@ const PROFILE = 'Llama-3.1-8B/H100-80G-SXM/tp1'
 const PAGE = 'SluiceSloBurnFast'
 
 /** Healthy traffic first, so that the overload has something to be measured against. */
-const HEALTHY = { perSec: 15, promptWords: 40, maxTokens: 12 }
+const HEALTHY = { perSec: 25, promptWords: 40, maxTokens: 12 }
 const HEALTHY_MS = 20_000
 /** Long prompts, far more than two engines prefill in time. */
 const OVERLOAD = { perSec: 30, promptWords: 5000, maxTokens: 12 }
@@ -36,19 +36,6 @@ const startedAtMs = performance.now()
 const stamp = () => `${((performance.now() - startedAtMs) / 1000).toFixed(1).padStart(6)} s`
 const say = (text) => console.log(`${stamp()}  ${text}`)
 
-/** The first of the names that is on the path. */
-function binary(...names) {
-  for (const folder of (process.env.PATH ?? '').split(delimiter)) {
-    for (const name of names) {
-      try {
-        closeSync(openSync(join(folder, name)))
-        return join(folder, name)
-      } catch {}
-    }
-  }
-  return undefined
-}
-
 const tools = {
   prometheus: binary('prometheus'),
   alertmanager: binary('alertmanager', 'prometheus-alertmanager'),
@@ -57,52 +44,7 @@ const tools = {
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-alerts-'))
-const children = []
-
-function start(name, command, args) {
-  const file = join(folder, `${name}.log`)
-  const log = openSync(file, 'w')
-  const child = spawn(command, args, { stdio: ['ignore', log, log] })
-  closeSync(log)
-  const ended = new Promise((resolve) => child.once('exit', resolve))
-  children.push({ name, child, ended, file })
-}
-
-async function ready(name, url) {
-  const endAtMs = performance.now() + 30_000
-  while (performance.now() < endAtMs) {
-    const dead = children.find(({ child }) => child.exitCode !== null)
-    if (dead) throw new Error(`${dead.name} ended:\n${readFileSync(dead.file, 'utf8').slice(-2000)}`)
-    if (
-      await fetch(url).then(
-        (response) => response.ok,
-        () => false,
-      )
-    )
-      return
-    await sleep(100)
-  }
-  throw new Error(`${name} was not ready within 30 s (${url})`)
-}
-
-/** Hears what Alertmanager tells, and keeps it. */
-async function startWebhook() {
-  const heard = []
-  const server = createServer((request, response) => {
-    const parts = []
-    request.on('data', (part) => parts.push(part))
-    request.on('end', () => {
-      for (const alert of JSON.parse(Buffer.concat(parts)).alerts) {
-        heard.push({ ...alert, path: request.url })
-        say(`webhook ${request.url}: ${alert.status} ${alert.labels.alertname} (${alert.labels.severity})`)
-        if (alert.status === 'firing') say(`    ${alert.annotations.summary}`)
-      }
-      response.end()
-    })
-  })
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { heard, port: server.address().port, close: () => server.close() }
-}
+const { start, ready, stopAll } = processes(folder)
 
 function write(name, text) {
   const file = join(folder, name)
@@ -282,7 +224,7 @@ async function main() {
     console.log('Install them, e.g. on Debian: apt-get install prometheus prometheus-alertmanager')
     return
   }
-  const webhook = await startWebhook()
+  const webhook = await startWebhook(say)
   try {
     const { pagedAfterMs, clearedAfterMs } = await story(await startAll(webhook.port), webhook.heard)
     const seconds = (ms) => (ms / 1000).toFixed(1)
@@ -296,9 +238,7 @@ async function main() {
     process.exitCode = 1
   } finally {
     webhook.close()
-    for (const { child } of children) child.kill('SIGTERM')
-    await Promise.race([Promise.all(children.map(({ ended }) => ended)), sleep(5000)])
-    for (const { child } of children) child.kill('SIGKILL')
+    await stopAll()
     rmSync(folder, { recursive: true, force: true })
   }
 }

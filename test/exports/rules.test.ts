@@ -9,6 +9,7 @@ import { type AlertingRule, DEFAULT_RULE_OPTIONS, isAlert, type RuleOptions } fr
 import { ruleTests } from '../../src/exports/rule-tests.ts'
 import { yamlText } from '../../src/exports/yaml-text.ts'
 import { DAY_MS } from '../../src/slo/windows.ts'
+import { queryParts } from '../support/promql.ts'
 import { HAS_PROMTOOL, runTool } from '../support/promtool.ts'
 import { unknownNames } from './known-series.ts'
 
@@ -42,6 +43,16 @@ describe('the rules', () => {
     ]
     expect(recordsOf(DEFAULT_RULE_OPTIONS).filter((name) => name.startsWith('slo'))).toEqual(sloth)
     expect(recordsOf(days(28))).toContain('slo:sli_error:ratio_rate4w')
+  })
+
+  it('leave alone what Sloth records for other services under the same names', () => {
+    const open = rules.flatMap(({ expr }) =>
+      queryParts(expr).selectors.filter(
+        ({ metric, labels }) =>
+          metric.startsWith('slo:') && !(labels.includes('sloth_service') && labels.includes('sli')),
+      ),
+    )
+    expect(open).toEqual([])
   })
 
   it('name no class, so that a reload leaves them right', () => {

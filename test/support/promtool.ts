@@ -1,10 +1,12 @@
-/** Runs the real promtool and amtool where they are installed; tests that need them skip where they are not. */
+/** Runs the real promtool, amtool and sloth where they are installed; tests that need them skip where they are not. */
 import { execFile, execFileSync } from 'node:child_process'
 import { promisify } from 'node:util'
 
-function present(name: string): boolean {
+type Tool = 'promtool' | 'amtool' | 'sloth'
+
+function present(name: Tool, versionFlag = '--version'): boolean {
   try {
-    execFileSync(name, ['--version'], { stdio: 'ignore' })
+    execFileSync(name, [versionFlag], { stdio: 'ignore' })
     return true
   } catch {
     return false
@@ -13,13 +15,10 @@ function present(name: string): boolean {
 
 export const HAS_PROMTOOL = present('promtool')
 export const HAS_AMTOOL = present('amtool')
+export const HAS_SLOTH = present('sloth', 'version')
 
 /** Its output; rejects with that when it finds something wrong. */
-export async function runTool(
-  name: 'promtool' | 'amtool',
-  args: readonly string[],
-  cwd: string,
-): Promise<string> {
+export async function runTool(name: Tool, args: readonly string[], cwd: string): Promise<string> {
   const { stdout } = await promisify(execFile)(name, [...args], { cwd })
   return stdout
 }
