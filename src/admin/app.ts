@@ -1,7 +1,7 @@
 /** The admin port: metrics, probes, attainment, replicas, decisions, reload and a page for people. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Context, Hono } from 'hono'
-import { worstState } from '../slo/slo-health.ts'
+import { statesByClass, worstState } from '../slo/slo-health.ts'
 import { CONTENT_TYPES } from '../telemetry/metrics.ts'
 import { requireToken, sameOriginOnly } from './guard.ts'
 import { PAGE_POLICY, page } from './page.ts'
@@ -97,13 +97,16 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
 }
 
 function healthOfSlo(c: Context, ports: AdminPorts): Response {
-  const all = ports.observer.health()
+  const className = c.req.query('class')
+  const all = ports.observer
+    .health()
+    .filter((health) => className === undefined || health.class === className)
   const state = worstState(all)
   const raised = all.filter((health) => health.state === 'critical' || health.state === 'burning')
-  const shown = raised.map(({ model, class: className, product, state: own, raisedBy, sinceMs }) => {
+  const shown = raised.map(({ model, class: raisedClass, product, state: own, raisedBy, sinceMs }) => {
     return {
       model,
-      class: className,
+      class: raisedClass,
       product,
       state: own,
       raised_by: raisedBy,
@@ -111,7 +114,7 @@ function healthOfSlo(c: Context, ports: AdminPorts): Response {
     }
   })
   const status = c.req.query('status') === '1' && state === 'critical' ? 503 : 200
-  return c.json({ state, raised: shown }, status)
+  return c.json({ state, classes: statesByClass(all), raised: shown }, status)
 }
 
 function replicas(c: Context, ports: AdminPorts): Response {

@@ -110,6 +110,14 @@ export function worstState(all: readonly SeriesHealth[]): HealthState {
   return order.find((state) => all.some((health) => health.state === state)) ?? 'unknown'
 }
 
+/** The worst state of each class, over its models and products. */
+export function statesByClass(all: readonly SeriesHealth[]): Readonly<Record<string, HealthState>> {
+  const names = [...new Set(all.map((health) => health.class))]
+  return Object.fromEntries(
+    names.map((name) => [name, worstState(all.filter((health) => health.class === name))] as const),
+  )
+}
+
 /** Pairs whose windows both are kept in memory, pages first; alert rules in Prometheus have one more. */
 function trackedPairs(periodMs: Ms): readonly BurnPair[] {
   const tracked = new Set(['5m', '30m', '1h', '6h', '3d'])

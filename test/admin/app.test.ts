@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { createAdminApp } from '../../src/admin/app.ts'
 import type { AdminPorts, ReloadResult } from '../../src/admin/ports.ts'
-import { decisionOf, good, replicaOf, rig, shed } from '../telemetry/rig.ts'
+import { offerOf, settlementOf } from '../slo/facts.ts'
+import { agent, decisionOf, good, replicaOf, rig, shed } from '../telemetry/rig.ts'
 
 function setUp(change: Partial<AdminPorts> = {}) {
   const made = rig()
@@ -148,7 +149,7 @@ describe('/slo', () => {
 describe('/health/slo', () => {
   it('is 200 with the state in the body, and 503 only on request', async () => {
     const { get, json, observer } = setUp()
-    expect(await json('/health/slo')).toEqual({ state: 'unknown', raised: [] })
+    expect(await json('/health/slo')).toEqual({ state: 'unknown', classes: {}, raised: [] })
     expect((await get('/health/slo?status=1')).status).toBe(200)
     for (let index = 0; index < 50; index++) observer.onSettled(shed())
     expect((await get('/health/slo')).status).toBe(200)
@@ -157,6 +158,25 @@ describe('/health/slo', () => {
       raised: [{ class: 'chat', raised_by: '1h/5m' }],
     })
     expect((await get('/health/slo?status=1')).status).toBe(503)
+  })
+
+  it('tells each class apart, and one alone when asked', async () => {
+    const { get, json, observer } = setUp()
+    for (let index = 0; index < 50; index++) {
+      observer.onSettled(shed())
+      observer.onSettled(settlementOf({ offer: offerOf(agent), ttftMs: 100 }))
+    }
+    expect(await json('/health/slo')).toMatchObject({
+      state: 'critical',
+      classes: { chat: 'critical', agent: 'ok' },
+    })
+    expect(await json('/health/slo?class=agent')).toEqual({
+      state: 'ok',
+      classes: { agent: 'ok' },
+      raised: [],
+    })
+    expect((await get('/health/slo?class=agent&status=1')).status).toBe(200)
+    expect((await get('/health/slo?class=chat&status=1')).status).toBe(503)
   })
 
   it('is 200 with status=1 while all is well', async () => {

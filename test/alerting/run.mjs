@@ -170,12 +170,16 @@ async function send(port, shape, limitMs, until = () => false) {
   await Promise.all(under)
 }
 
-async function burnNow(port) {
-  const query = encodeURIComponent('slo:current_burn_rate:ratio{sli="all"}')
-  const answer = await fetch(`http://127.0.0.1:${port}/api/v1/query?query=${query}`).then((response) =>
-    response.json(),
-  )
-  return Number(answer.data.result[0]?.value[1] ?? 0).toFixed(1)
+/** The value of a query now, or a dash. */
+async function now(port, query) {
+  const url = `http://127.0.0.1:${port}/api/v1/query?query=${encodeURIComponent(query)}`
+  const { data } = await fetch(url).then((response) => response.json())
+  return data.result[0] === undefined ? '-' : Number(data.result[0].value[1]).toFixed(1)
+}
+
+async function situation(port) {
+  const burn = await now(port, 'slo:current_burn_rate:ratio{sli="all"}')
+  return `burn rate ${burn}, replicas wanted ${await now(port, 'sum(sluice_desired_replicas)')}`
 }
 
 function checkPage(page) {
@@ -195,12 +199,12 @@ async function story({ traffic, prometheus }, heard) {
   await send(traffic, HEALTHY, HEALTHY_MS)
   if (heard.length > 0) throw new Error('an alert fired before anything was wrong')
   say(
-    `burn rate over 5 minutes: ${await burnNow(prometheus)}; overload: ${OVERLOAD.perSec} long prompts a second for ${OVERLOAD_MS / 1000} s`,
+    `${await situation(prometheus)}; overload: ${OVERLOAD.perSec} long prompts a second for ${OVERLOAD_MS / 1000} s`,
   )
   const overloadAtMs = performance.now()
-  const [before] = [counts.refused]
+  const before = counts.refused
   await Promise.all([send(traffic, OVERLOAD, OVERLOAD_MS), send(traffic, HEALTHY, OVERLOAD_MS)])
-  say(`overload over: ${counts.refused - before} refused; burn rate ${await burnNow(prometheus)}`)
+  say(`overload over: ${counts.refused - before} refused; ${await situation(prometheus)}`)
   const overAtMs = performance.now()
   await send(traffic, HEALTHY, PAGE_LIMIT_MS, () => paged('firing') !== undefined)
   const page = paged('firing')
@@ -211,9 +215,7 @@ async function story({ traffic, prometheus }, heard) {
   if (paged('resolved') === undefined)
     throw new Error(`the page did not clear within ${CLEAR_LIMIT_MS / 1000} s`)
   const clearedAfterMs = performance.now() - overAtMs
-  say(
-    `burn rate ${await burnNow(prometheus)}; ${counts.answered} answered and ${counts.refused} refused in all`,
-  )
+  say(`${await situation(prometheus)}; ${counts.answered} answered and ${counts.refused} refused in all`)
   return { pagedAfterMs, clearedAfterMs }
 }
 
