@@ -49,7 +49,7 @@ export function burnCases(options: RuleOptions): readonly RuleCase[] {
 function outage(options: RuleOptions, fast: string, slow: readonly string[]): RuleCase {
   const healthyMin = 360
   const [first] = burnPairs(options.periodMs)
-  const noticedMin = Math.ceil(0.8 * (first?.factor ?? 0)) + 2
+  const noticedMin = Math.ceil(0.8 * (first?.factor ?? 0)) + MARGIN_MIN
   const endMin = healthyMin + noticedMin + 30
   return {
     name: 'an outage pages, and clears after the short windows have seen it end',
@@ -119,7 +119,7 @@ function quiet(options: RuleOptions, leastFactor: number): readonly RuleCase[] {
               { minutes: few, perMinute: 1, badRatio: 1 },
               silent(60),
             ]),
-            firing: nothing(5, 5 + few, 60),
+            firing: nothing(5, 5 + few, 5 + few + MARGIN_MIN, 60),
           },
         ]
       : []),

@@ -7,11 +7,17 @@ import type { RuleOptions } from './rule.ts'
 /** Groups alerts that are firing by what tells them apart here. */
 const FIRING = 'count by (alertname, model, class, replica) (ALERTS{alertstate="firing"})'
 
+export interface RuleTestFile {
+  readonly rule_files: readonly string[]
+  readonly evaluation_interval: string
+  readonly tests: readonly { readonly name: string; readonly [field: string]: unknown }[]
+}
+
 /** Every other minute is often enough for the windows and halves the time that a run takes. */
 const EVALUATION_INTERVAL = '2m'
 
 /** A test file for `promtool test rules`; `ruleFile` is the path of the rules from where the test file stands. */
-export function ruleTests(options: RuleOptions, ruleFile: string): object {
+export function ruleTests(options: RuleOptions, ruleFile: string): RuleTestFile {
   const cases = [
     ...(burnPairs(options.periodMs).length === 0 ? [] : burnCases(options)),
     ...alertCases(options),
