@@ -156,17 +156,17 @@ function fieldDefaults({ kind, unit, min, max, thresholds, words }: Panel): obje
     unit,
     ...(min === undefined ? {} : { min }),
     ...(max === undefined ? {} : { max }),
-    color: { mode: thresholds === undefined && words === undefined ? 'palette-classic' : 'thresholds' },
+    color: { mode: kind === 'number' || kind === 'states' ? 'thresholds' : 'palette-classic' },
     thresholds: { mode: 'absolute', steps: steps(thresholds ?? []) },
     mappings: (words ?? []).map(({ value, text, color }, index) => ({
       type: 'value',
       options: { [value]: { text, color, index } },
     })),
-    custom: customOf(kind),
+    custom: customOf(kind, thresholds !== undefined),
   }
 }
 
-function customOf(kind: Panel['kind']): object {
+function customOf(kind: Panel['kind'], limited: boolean): object {
   if (kind === 'states') return { fillOpacity: 80, lineWidth: 0 }
   if (kind !== 'lines' && kind !== 'stack') return {}
   return {
@@ -175,6 +175,7 @@ function customOf(kind: Panel['kind']): object {
     fillOpacity: kind === 'stack' ? 40 : 8,
     showPoints: 'never',
     spanNulls: false,
+    thresholdsStyle: { mode: limited ? 'dashed' : 'off' },
     stacking: { mode: kind === 'stack' ? 'normal' : 'none', group: 'A' },
   }
 }
