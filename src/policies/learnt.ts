@@ -15,6 +15,7 @@ import {
   windowsProgress,
   windowsReleased,
 } from '../estimate/step-windows.ts'
+import { DemandPrice } from './demand-price.ts'
 
 /** What is learnt once for replicas that are alike. */
 export interface GroupLearnt {
@@ -64,6 +65,7 @@ export class Learnt {
   readonly #predictedMs = new Map<number, Ms>()
   readonly #priors: Readonly<Record<string, StepPrior>>
   readonly prefixes: PrefixIndex = createPrefixIndex()
+  readonly #prices = new Map<PoolId, DemandPrice>()
 
   constructor(priors: Readonly<Record<string, StepPrior>>) {
     this.#priors = priors
@@ -92,6 +94,12 @@ export class Learnt {
       group.error.samples >= TRUST_FIRST_TOKENS &&
       group.error.absLogError <= TRUST_MAX_ABS_LOG_ERROR
     )
+  }
+
+  price(pool: PoolId): DemandPrice {
+    const known = this.#prices.get(pool) ?? new DemandPrice()
+    this.#prices.set(pool, known)
+    return known
   }
 
   tokensPerEvent(pool: PoolId): number {

@@ -3,7 +3,10 @@ import type { GateName } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { Intent, Plan } from '../core/scheduler.ts'
 import type { Ms } from '../core/units.ts'
+import type { Waiter } from '../core/waiting-room.ts'
 import { refusingGate } from './admission/gates.ts'
+import type { Demand } from './demand-price.ts'
+import { outpricedJobs, readDemands } from './early-shed.ts'
 import { isLeftover, type Job, jobOf } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
@@ -31,7 +34,7 @@ const OUTAGE_RETRY_MS: Ms = 5000
 export function planPool(question: PoolQuestion): Plan {
   const views = liveViews(question)
   if (views.length === 0) return outage(question)
-  const { jobs, leftovers, plan, round } = recall(question, views) ?? planAnew(question, views)
+  const { jobs, leftovers, plan, demands, round } = recall(question, views) ?? planAnew(question, views)
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
   if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, question.nowMs)) }
   const sheds = plan.dropped.filter((placed) => mayShed(round, placed))
@@ -43,12 +46,18 @@ export function planPool(question: PoolQuestion): Plan {
   const unsure = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed')
   for (const { job, replica } of [...plan.kept, ...unsure]) {
     const intent = tryAdmit(round, job, blocked, 1, views[replica]?.ledger.replicaId)
-    if (intent !== undefined) return { intents: [intent] }
+    if (intent !== undefined) {
+      const demand = demands.get(job.waiter)
+      if (demand !== undefined) round.learnt.price(round.pool).served(demand, round.nowMs)
+      return { intents: [intent] }
+    }
   }
   for (const job of [...mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job), ...leftovers]) {
     const intent = tryAdmit(round, job, blocked, LEFTOVER_ROOM_RATIO, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }
+  const outpriced = outpricedJobs(round, jobs, demands)
+  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, question.nowMs)) }
   return { intents: [], ...wake(round, jobs) }
 }
 
@@ -57,6 +66,8 @@ interface Planned {
   readonly jobs: readonly Job[]
   readonly leftovers: readonly Job[]
   readonly plan: JobPlan<Job>
+  /** What each of `jobs` with a deadline asks of the engines. */
+  readonly demands: ReadonlyMap<Waiter, Demand>
   readonly round: Round
 }
 
@@ -77,6 +88,7 @@ function recall(question: PoolQuestion, views: readonly Outlook[]): Planned | un
   return {
     jobs: last.jobs.filter(waits),
     leftovers: last.leftovers.filter(waits),
+    demands: last.demands,
     plan: {
       kept: last.plan.kept.filter(({ job }) => waits(job)),
       dropped: last.plan.dropped.filter(({ job }) => waits(job)),
@@ -89,7 +101,7 @@ function planAnew(question: PoolQuestion, views: readonly Outlook[]): Planned {
   const { learnt, pool, state } = question
   const { jobs, leftovers } = readWaiters(question, views)
   const round = openRound(question, jobs, views)
-  const fresh = { jobs, leftovers, plan: planPromised(round, jobs), round, added: state.waiting.added }
+  const fresh = { jobs, leftovers, ...planPromised(round, jobs), round, added: state.waiting.added }
   const byPool = planned.get(learnt) ?? new Map()
   planned.set(learnt, byPool.set(pool, fresh))
   return fresh
@@ -171,12 +183,12 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
 }
 
 /** Orders what has a deadline and finds out what can be kept. */
-function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
+function planPromised(round: Round, jobs: readonly Job[]): Pick<Planned, 'plan' | 'demands'> {
   const { views, learnt, nowMs, tightestTpotMs, without } = round
   const withDeadline = jobs.flatMap((job) =>
     job.deadlineAtMs === undefined ? [] : [{ job, deadlineAtMs: job.deadlineAtMs }],
   )
-  if (withDeadline.length === 0) return { kept: [], dropped: [] }
+  if (withDeadline.length === 0) return { plan: { kept: [], dropped: [] }, demands: new Map() }
   const waitingSequences = withDeadline.reduce((sum, { job }) => sum + job.waiter.offer.sequences, 0)
   const starts = views.map((view) =>
     virtualStart(view, learnt, usableSlots(view, tightestTpotMs), waitingSequences, nowMs),
@@ -197,10 +209,8 @@ function planPromised(round: Round, jobs: readonly Job[]): JobPlan<Job> {
     const startByAtMs = deadlineAtMs - (without.has('slack-order') ? 0 : soonestMs)
     return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
   })
-  return mooreHodgson(
-    leastSlackFirst(planned).map(({ planJob }) => planJob),
-    starts,
-  )
+  const inOrder = leastSlackFirst(planned).map(({ planJob }) => planJob)
+  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts) }
 }
 
 function plannedDeadlineAtMs({ waiter }: Job, deadlineAtMs: Ms): Ms {

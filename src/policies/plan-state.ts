@@ -39,6 +39,11 @@ export function usableSlots(view: Outlook, tightestTpotMs: Ms): number {
   return Math.max(1, Math.min(view.slots, fits))
 }
 
+/** A decode step with its share of the prefills that renew the batch: what a token takes while the load lasts, in ms. */
+function loadedStepMs({ decodeStepMs: stepMs, renewalMs, ledger }: Outlook): Ms {
+  return stepMs + renewalMs * ledger.inFlightSequences
+}
+
 /** Where a replica stands before the plan. Slots are listed only where the waiting work could run out of them. */
 export function virtualStart(
   view: Outlook,
@@ -74,7 +79,7 @@ export function plannedWork(job: Job, view: Outlook, tightestTpotMs: Ms): Planne
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
   return {
     prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * riskFactor,
-    residenceMs: job.outputTokens * view.decodeStepMs,
+    residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,
     latencyMs: requestOverheadMs(model) * riskFactor,
   }

@@ -1,0 +1,81 @@
+/** What a place in the engines costs while more is asked of them than they can do: the cheapest work that fills them. */
+import type { Ms, Ratio } from '../core/units.ts'
+
+/** Buckets grow by 2^(1/4) from a millisecond of engine time per unit of value. */
+const BUCKETS = 80
+const BUCKETS_PER_OCTAVE = 4
+/** Demand is averaged over about this long, in ms: some TTFT targets, so that a burst that can still wait is none. */
+const MEMORY_MS: Ms = 4000
+/** Work beyond what fits by this share may still hope for a gap: arrivals are uneven and models err. */
+const HEADROOM_RATIO: Ratio = 1.15
+
+/** What one request asks of the engines, in ms of one replica's time. */
+export interface Demand {
+  /** Prefill time. */
+  readonly prefillMs: Ms
+  /** Time of its slot over the number of slots; 0 where slots don't bind. */
+  readonly slotMs: Ms
+  readonly value: number
+}
+
+/**
+ * Moore and Hodgson's rule keeps the cheapest work for its value. While demand lasts above capacity, whatever is dearer
+ * than the work that fills the engines will be displaced before its turn, so it can be told at once. The price is that
+ * of a fluid limit: recent demand sorted by cost per value, cut where prefill or slots are full.
+ */
+export class DemandPrice {
+  readonly #prefillMs = new Float64Array(BUCKETS)
+  readonly #slotMs = new Float64Array(BUCKETS)
+  #readAtMs: Ms | undefined
+  /** What was sent to the engines, in the same terms. */
+  #servedPrefillMs: Ms = 0
+  #servedSlotMs: Ms = 0
+
+  arrived(demand: Demand, nowMs: Ms): void {
+    this.#fade(nowMs)
+    const bucket = bucketOf(demand)
+    this.#prefillMs[bucket] = (this.#prefillMs[bucket] ?? 0) + demand.prefillMs
+    this.#slotMs[bucket] = (this.#slotMs[bucket] ?? 0) + demand.slotMs
+  }
+
+  /** It was admitted: engines that take more than their time, since requests share steps, show it here. */
+  served(demand: Demand, nowMs: Ms): void {
+    this.#fade(nowMs)
+    this.#servedPrefillMs += demand.prefillMs
+    this.#servedSlotMs += demand.slotMs
+  }
+
+  /** True when demand cheaper than this one's fills `replicas` engines by itself. */
+  outprices(demand: Demand, replicas: number, nowMs: Ms): boolean {
+    this.#fade(nowMs)
+    const nominal = replicas * MEMORY_MS
+    const prefillRoom = Math.max(nominal, this.#servedPrefillMs) * HEADROOM_RATIO
+    const slotRoom = Math.max(nominal, this.#servedSlotMs) * HEADROOM_RATIO
+    const own = bucketOf(demand)
+    let prefill = 0
+    let slot = 0
+    for (let bucket = 0; bucket < own; bucket++) {
+      prefill += this.#prefillMs[bucket] ?? 0
+      slot += this.#slotMs[bucket] ?? 0
+      if (prefill > prefillRoom || slot > slotRoom) return true
+    }
+    return false
+  }
+
+  #fade(nowMs: Ms): void {
+    const keepRatio = Math.exp(-Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / MEMORY_MS)
+    this.#readAtMs = nowMs
+    if (keepRatio === 1) return
+    this.#servedPrefillMs *= keepRatio
+    this.#servedSlotMs *= keepRatio
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
+      this.#prefillMs[bucket] = (this.#prefillMs[bucket] ?? 0) * keepRatio
+      this.#slotMs[bucket] = (this.#slotMs[bucket] ?? 0) * keepRatio
+    }
+  }
+}
+
+function bucketOf({ prefillMs, slotMs, value }: Demand): number {
+  const density = Math.max(1, (prefillMs + slotMs) / value)
+  return Math.min(BUCKETS - 1, Math.floor(BUCKETS_PER_OCTAVE * Math.log2(density)))
+}

@@ -1,0 +1,58 @@
+/** Tells requests at once that would only wait to be displaced: see `DemandPrice`. */
+import type { Waiter } from '../core/waiting-room.ts'
+import type { Demand } from './demand-price.ts'
+import type { Job } from './job.ts'
+import { keptBy } from './kept.ts'
+import type { PlanJob } from './ordering/moore-hodgson.ts'
+import type { VirtualStart } from './ordering/virtual-replica.ts'
+import { isIdle } from './outlook.ts'
+import type { Round } from './round.ts'
+
+const counted = keptBy<Waiter, true>()
+
+/** What each job asks of the engines where that is least; counts those seen for the first time into the price. */
+export function readDemands(
+  { learnt, pool, nowMs }: Round,
+  jobs: readonly PlanJob<Job>[],
+  starts: readonly VirtualStart[],
+): ReadonlyMap<Waiter, Demand> {
+  const demands = new Map<Waiter, Demand>()
+  const seen = counted(learnt)
+  for (const planned of jobs) {
+    const demand = leastDemand(planned, starts)
+    if (demand === undefined) continue
+    const { waiter } = planned.job
+    demands.set(waiter, demand)
+    if (seen.has(waiter)) continue
+    seen.set(waiter, true)
+    learnt.price(pool).arrived(demand, nowMs)
+  }
+  return demands
+}
+
+function leastDemand({ work, value }: PlanJob<Job>, starts: readonly VirtualStart[]): Demand | undefined {
+  let least: Demand | undefined
+  work.forEach((one, index) => {
+    if (one === undefined) return
+    const slots = starts[index]?.slotsFreeAtMs?.length
+    const slotMs = slots === undefined ? 0 : (one.residenceMs * one.sequences) / Math.max(1, slots)
+    if (least === undefined || one.prefillMs + slotMs < least.prefillMs + least.slotMs)
+      least = { prefillMs: one.prefillMs, slotMs, value }
+  })
+  return least
+}
+
+/** Waiting jobs that may be shed and that cheaper demand has outpriced; none while a replica idles. */
+export function outpricedJobs(
+  { learnt, pool, nowMs, trusted, views }: Round,
+  jobs: readonly Job[],
+  demands: ReadonlyMap<Waiter, Demand>,
+): readonly Job[] {
+  if (!trusted || views.some(isIdle)) return []
+  const price = learnt.price(pool)
+  return jobs.filter(({ waiter }) => {
+    if (waiter.offer.slo.overload !== 'shed') return false
+    const demand = demands.get(waiter)
+    return demand !== undefined && price.outprices(demand, views.length, nowMs)
+  })
+}

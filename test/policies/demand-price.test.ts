@@ -1,0 +1,67 @@
+/** The price of a place: nobody is outpriced below capacity, and never the cheap before the dear. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Demand, DemandPrice } from '../../src/policies/demand-price.ts'
+
+const demand = fc.record({
+  prefillMs: fc.double({ min: 1, max: 500, noNaN: true }),
+  slotMs: fc.double({ min: 0, max: 500, noNaN: true }),
+  value: fc.constantFrom(1, 2, 4),
+})
+const cost = ({ prefillMs, slotMs, value }: Demand): number => (prefillMs + slotMs) / value
+
+function priceAfter(demands: readonly Demand[]): DemandPrice {
+  const price = new DemandPrice()
+  for (const [index, one] of demands.entries()) price.arrived(one, index)
+  return price
+}
+
+describe('the price of a place', () => {
+  it('outprices nobody while all that came fits', () => {
+    fc.assert(
+      fc.property(fc.array(demand, { minLength: 1, maxLength: 8 }), (demands) => {
+        const price = priceAfter(demands)
+        // Eight requests of at most half a second each fill less than the four seconds of one replica.
+        for (const one of demands) expect(price.outprices(one, 1, demands.length)).toBe(false)
+      }),
+    )
+  })
+
+  it('never outprices a request that is no dearer than one that it lets pass', () => {
+    fc.assert(
+      fc.property(
+        fc.array(demand, { minLength: 30, maxLength: 80 }),
+        demand,
+        demand,
+        (demands, one, other) => {
+          const price = priceAfter(demands)
+          const [cheap, dear] = cost(one) <= cost(other) ? [one, other] : [other, one]
+          if (price.outprices(cheap, 1, demands.length))
+            expect(price.outprices(dear, 1, demands.length)).toBe(true)
+        },
+      ),
+    )
+  })
+
+  it('outprices the dear while cheaper demand fills the engines, and no longer once that has gone', () => {
+    const cheap = { prefillMs: 20, slotMs: 0, value: 1 }
+    const dear = { prefillMs: 200, slotMs: 0, value: 1 }
+    const price = new DemandPrice()
+    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, atMs)
+    expect(price.outprices(dear, 1, 8000)).toBe(true)
+    expect(price.outprices(cheap, 1, 8000)).toBe(false)
+    expect(price.outprices({ ...dear, value: 20 }, 1, 8000)).toBe(false)
+    expect(price.outprices(dear, 2, 8000)).toBe(false)
+    expect(price.outprices(dear, 1, 16_000)).toBe(false)
+  })
+
+  it('makes room for engines that are seen to do more than their time', () => {
+    const cheap = { prefillMs: 15, slotMs: 0, value: 1 }
+    const dear = { prefillMs: 200, slotMs: 0, value: 1 }
+    const price = new DemandPrice()
+    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, atMs)
+    expect(price.outprices(dear, 1, 8000)).toBe(true)
+    for (let n = 0; n < 400; n++) price.served(cheap, 8000)
+    expect(price.outprices(dear, 1, 8000)).toBe(false)
+  })
+})
