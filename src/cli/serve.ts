@@ -12,11 +12,13 @@ import { formatAddress } from '../config/units.ts'
 import { watchConfig } from '../config/watch.ts'
 import { createApp } from '../edge/app.ts'
 import { createLog, type Log, type LogLevel } from '../telemetry/log.ts'
+import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { Runtime } from './runtime.ts'
 import { onStopSignals } from './signals.ts'
 import { openSloState } from './slo-state.ts'
+import { watchSloHealth } from './slo-watch.ts'
 import { packageVersion, systemTerminal, type Terminal } from './terminal.ts'
 
 export interface StartOptions {
@@ -25,6 +27,8 @@ export interface StartOptions {
   readonly path?: string
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly logLevel?: LogLevel
+  /** Sets the timers of the rim; the real one unless a test turns it. */
+  readonly clock?: Clock
 }
 
 /** A Sluice that serves. */
@@ -56,8 +60,10 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const reload = async (cause: ReloadCause) => reloader?.reload(cause)
   const traffic = trafficServer(runtime)
   const admin = adminServer(runtime, () => reload('request'))
+  const stopWatch = watchSloHealth(runtime.observer, options.clock ?? systemClock)
   let closing: Promise<void> | undefined
   const close = async () => {
+    stopWatch()
     await runtime.close()
     await Promise.all([closeServer(traffic), closeServer(admin)])
     await sloState.close()
@@ -71,7 +77,10 @@ export async function startSluice(options: StartOptions): Promise<Running> {
       adminPort,
       runtime,
       reload,
-      drain: () => runtime.edge.drain.begin(runtime.config.timeouts.drainMs),
+      drain: () => {
+        stopWatch()
+        return runtime.edge.drain.begin(runtime.config.timeouts.drainMs)
+      },
       hurry: () => runtime.edge.drain.now(),
       close: () => {
         closing ??= close()

@@ -128,7 +128,7 @@ export class Observer {
     this.#often(`state ${replica} ${to}`, level, 'replica_state', fields)
   }
 
-  /** A configuration is in force, at start or after a reload. `fields`: what changed, for the this.log. */
+  /** A configuration is in force, at start or after a reload. `fields`: what changed, for the log. */
   onLoaded(loaded: LoadedConfig, fields: LogFields = {}): void {
     this.attainment.configure(loaded.catalog)
     this.metrics.configure(loaded.catalog)
