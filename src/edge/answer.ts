@@ -62,6 +62,11 @@ export class ClientAnswer {
     if (this.#outgoing.destroyed) this.left = true
   }
 
+  /** The status that has gone out, if one has. */
+  get status(): number | undefined {
+    return this.started ? this.#outgoing.statusCode : undefined
+  }
+
   /** Whether a status has gone out. */
   get started(): boolean {
     return this.#outgoing.headersSent

@@ -10,6 +10,7 @@ export interface Tally {
   firstTokenAtMs: Ms | undefined
   lastTokenAtMs: Ms | undefined
   usage: Usage | undefined
+  finishReason: string | undefined
   status: number | undefined
   slowReader: boolean
 }
@@ -21,6 +22,7 @@ export function newTally(): Tally {
     firstTokenAtMs: undefined,
     lastTokenAtMs: undefined,
     usage: undefined,
+    finishReason: undefined,
     status: undefined,
     slowReader: false,
   }

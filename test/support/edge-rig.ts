@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { createGate, type Gate } from '../../src/core/gate.ts'
 import type { GateSettings } from '../../src/core/gate-settings.ts'
-import type { DecisionRecord, Settlement } from '../../src/core/records.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement } from '../../src/core/records.ts'
 import type { ReplicaReport } from '../../src/core/replica.ts'
 import type { SloClass } from '../../src/core/request.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
@@ -71,6 +71,8 @@ export class Rig {
   readonly edge: Edge
   readonly gate: Gate
   readonly settlements: Settlement[] = []
+  /** What the log is told beside each settlement. */
+  readonly exchanges: ExchangeFacts[] = []
   readonly decisions: DecisionRecord[] = []
   readonly bounces: string[] = []
   readonly rejections: string[] = []
@@ -115,7 +117,10 @@ export class Rig {
       clock: systemClock,
       observer: {
         onDecision: (record) => this.decisions.push(record),
-        onSettled: (settlement) => this.settlements.push(settlement),
+        onSettled: (settlement, exchange) => {
+          this.settlements.push(settlement)
+          this.exchanges.push(exchange)
+        },
         onBounced: (replicaId, cause) => this.bounces.push(`${replicaId} ${cause}`),
         onRejected: (code) => this.rejections.push(code),
         onClamped: () => {},
