@@ -10,6 +10,8 @@ export interface ProfileFacts {
   readonly ids: readonly string[]
   /** TTFT in ms on an idle replica for a prompt of that size, or undefined for an unknown profile. */
   floorTtftMs(profileId: string, promptTokens: number): number | undefined
+  /** TPOT in ms of a stream that has a replica to itself, or undefined for an unknown profile. */
+  floorTpotMs(profileId: string): number | undefined
 }
 
 export interface CheckContext {
