@@ -72,6 +72,7 @@ export function requestFields(
     prompt_tokens_estimated: rounded(offer.promptTokens),
     output_tokens: settlement.outputTokens,
     counted_by: settlement.countedBy,
+    min_output_tokens: offer.minOutputTokens,
     max_output_tokens: offer.maxOutputTokens,
     sequences: offer.sequences,
     body_bytes: offer.bodyBytes,

@@ -263,6 +263,15 @@ describe('a prompt', () => {
     await rig.settled()
   })
 
+  it('whose answer has a length that the client fixed is offered with it', async () => {
+    await start()
+    const client = rig.chat({ max_tokens: 48, ignore_eos: true })
+    ;(await rig.engine.nextRequest()).head().token().done()
+    await client.waitComplete()
+    await rig.settled()
+    expect(rig.settlement.offer).toMatchObject({ minOutputTokens: 48, maxOutputTokens: 48 })
+  })
+
   it('keeps a request id that is in use apart', async () => {
     await start()
     const first = rig.chat({}, { 'x-request-id': 'same' })
