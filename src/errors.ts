@@ -140,7 +140,7 @@ export type ErrorCode = keyof typeof ERROR_TABLE
 export class ProxyError extends Error {
   override readonly name = 'ProxyError'
   readonly code: ErrorCode
-  /** Computed and jittered, in ms; only where the table says `computed`. */
+  /** Computed and not yet jittered, in ms; only where the table says `computed`. */
   readonly retryAfterMs: number | undefined
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly retryAfterMs?: number }) {

@@ -151,6 +151,15 @@ describe('a path', () => {
     expect(rig.gate.counts.offered).toBe(0)
   })
 
+  it('of passthrough without a live replica is a 503 with advice', async () => {
+    await start({ engines: 0, settings: { passthrough: ['/rerank'] } })
+    const client = rig.client().send({ path: '/rerank', body: {} })
+    await client.waitStatus(503)
+    await client.waitComplete()
+    expect(client.json).toMatchObject({ error: { code: 'no_replica' } })
+    expect(client.headers).toMatchObject({ 'x-should-retry': 'true', 'retry-after-ms': '5625' })
+  })
+
   it('of health answers GET and HEAD', async () => {
     await start()
     for (const method of ['GET', 'HEAD']) {
