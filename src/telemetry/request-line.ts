@@ -124,6 +124,7 @@ function candidateFields(view: CandidateView, nameOf: (replicaId: string) => str
     replica: nameOf(view.replicaId),
     gate: view.gate,
     predicted_ttft_ms: rounded(view.predictedTtftMs),
+    bound_ttft_ms: rounded(view.boundTtftMs),
     uncached_tokens: rounded(view.uncachedTokens),
     backlog_tokens: rounded(view.backlogTokens),
     running_sequences: view.runningSequences,
