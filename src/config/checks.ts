@@ -1,6 +1,6 @@
 /** What the checks beyond shape share: the file, its names, and where to report. */
 import type { DeclaredNames } from './names.ts'
-import type { Path, Problem } from './problem.ts'
+import type { Path } from './problem.ts'
 import type { ConfigFile } from './schema.ts'
 import { didYouMean } from './suggest.ts'
 import { shown } from './units.ts'
@@ -23,8 +23,6 @@ export interface CheckContext {
   error(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
   warn(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
 }
-
-export type Severity = Problem['severity']
 
 /** Reports a class that nobody declared. */
 export function checkClassName(context: CheckContext, path: Path, name: string): void {

@@ -73,7 +73,6 @@ export interface SettleReport {
   readonly usage?: Usage
   /** The client took bytes so slowly that the gaps are its own. */
   readonly slowReader?: boolean
-  readonly upstreamStatus?: number
 }
 
 /** Whether a request counts and how it was judged; `slo/judge` alone makes these. */

@@ -44,7 +44,6 @@ export class WaitingRoom {
   #waiters = new Map<RequestId, Waiter>()
   #bytes = 0
   #tokens: Tokens = 0
-  #version = 0
   #added = 0
 
   get requests(): number {
@@ -55,10 +54,6 @@ export class WaitingRoom {
   }
   get tokens(): Tokens {
     return this.#tokens
-  }
-  /** Rises with each change, so that a plan can be kept while nothing moved. */
-  get version(): number {
-    return this.#version
   }
 
   /** Requests added so far; a plan over the others still holds while it stays the same. */
@@ -88,7 +83,6 @@ export class WaitingRoom {
     this.#added++
     this.#bytes += bodyBytes
     this.#tokens += promptTokens
-    this.#version++
   }
 
   /** Removes and returns it, or undefined when it does not wait. */
@@ -98,7 +92,6 @@ export class WaitingRoom {
     this.#waiters.delete(requestId)
     this.#bytes -= waiter.offer.bodyBytes
     this.#tokens = this.#waiters.size === 0 ? 0 : this.#tokens - waiter.offer.promptTokens
-    this.#version++
     return waiter
   }
 

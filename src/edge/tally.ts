@@ -11,7 +11,6 @@ export interface Tally {
   lastTokenAtMs: Ms | undefined
   usage: Usage | undefined
   finishReason: string | undefined
-  status: number | undefined
   slowReader: boolean
 }
 
@@ -23,7 +22,6 @@ export function newTally(): Tally {
     lastTokenAtMs: undefined,
     usage: undefined,
     finishReason: undefined,
-    status: undefined,
     slowReader: false,
   }
 }
@@ -38,6 +36,5 @@ export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): Settl
     ...(tally.lastTokenAtMs === undefined ? {} : { lastTokenAtMs: tally.lastTokenAtMs }),
     ...(tally.usage === undefined ? {} : { usage: tally.usage }),
     ...(tally.slowReader ? { slowReader: true } : {}),
-    ...(tally.status === undefined ? {} : { upstreamStatus: tally.status }),
   }
 }
