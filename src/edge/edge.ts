@@ -146,6 +146,8 @@ export class Edge {
     const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng })
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
     answer.set({ 'x-request-id': clientId })
+    // Where Anthropic's SDKs look for it.
+    if (dialect === 'anthropic') answer.set({ 'request-id': clientId })
     return { answer, clientId }
   }
 
