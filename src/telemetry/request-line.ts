@@ -68,20 +68,26 @@ export function requestFields(
     predicted_ttft_ms: rounded(settlement.predictedTtftMs),
     tpot_ms: rounded(settlement.tpotMs),
     e2e_ms: rounded(settlement.e2eMs),
-    prompt_tokens: rounded(settlement.promptTokens),
-    prompt_tokens_estimated: rounded(offer.promptTokens),
-    output_tokens: settlement.outputTokens,
-    counted_by: settlement.countedBy,
-    min_output_tokens: offer.minOutputTokens,
-    max_output_tokens: offer.maxOutputTokens,
-    sequences: offer.sequences,
-    body_bytes: offer.bodyBytes,
+    ...sizeFields(settlement),
     steer_ttft_ms: offer.steerTtftMs,
     steer_tpot_ms: offer.steerTpotMs,
     ...prefixFields(offer),
   }
   if (open === undefined) return fields
   return Object.assign(fields, decisionFields(open, nameOf))
+}
+
+function sizeFields({ offer, promptTokens, outputTokens, countedBy }: Settlement): LogFields {
+  return {
+    prompt_tokens: rounded(promptTokens),
+    prompt_tokens_estimated: rounded(offer.promptTokens),
+    output_tokens: outputTokens,
+    counted_by: countedBy,
+    min_output_tokens: offer.minOutputTokens,
+    max_output_tokens: offer.maxOutputTokens,
+    sequences: offer.sequences,
+    body_bytes: offer.bodyBytes,
+  }
 }
 
 function decisionFields(
