@@ -10,7 +10,7 @@ import { readConfig } from '../config/read.ts'
 import { createReloader, type ReloadCause, type Reloader, type ReloadResult } from '../config/reload.ts'
 import { formatAddress } from '../config/units.ts'
 import { watchConfig } from '../config/watch.ts'
-import { createApp } from '../edge/app.ts'
+import { createTrafficServer } from '../edge/server.ts'
 import { createLog, type Log, type LogLevel } from '../telemetry/log.ts'
 import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
@@ -45,11 +45,6 @@ export interface Running {
   close(): Promise<void>
 }
 
-/** Longer than the idle time of common load balancers, so that they close first. */
-const KEEP_ALIVE_MS = 75_000
-const HEADERS_MS = 30_000
-const MAX_HEADER_BYTES = 32 * 1024
-
 /** Starts a Sluice under a loaded configuration. Rejects, with everything closed again, when a port can't be had. */
 export async function startSluice(options: StartOptions): Promise<Running> {
   const { config } = options
@@ -58,9 +53,10 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const sloState = await openSloState(config.slo.stateFile, runtime.observer.attainment, log)
   const reloader = options.path === undefined ? undefined : reloaderOf(runtime, options.path, options, log)
   const reload = async (cause: ReloadCause) => reloader?.reload(cause)
-  const traffic = trafficServer(runtime)
+  const { edge, observer } = runtime
+  const traffic = createTrafficServer({ edge, observer, rng: Math.random })
   const admin = adminServer(runtime, () => reload('request'))
-  const stopWatch = watchSloHealth(runtime.observer, options.clock ?? systemClock)
+  const stopWatch = watchSloHealth(observer, options.clock ?? systemClock)
   let closing: Promise<void> | undefined
   const close = async () => {
     stopWatch()
@@ -91,24 +87,6 @@ export async function startSluice(options: StartOptions): Promise<Running> {
     await close()
     throw error
   }
-}
-
-function trafficServer(runtime: Runtime): Server {
-  const { fetch } = createApp(runtime.edge, Math.random)
-  const server = createAdaptorServer({
-    fetch,
-    overrideGlobalObjects: false,
-    serverOptions: {
-      // Uploads and streams have limits of their own; this one would cut both.
-      requestTimeout: 0,
-      headersTimeout: HEADERS_MS,
-      connectionsCheckingInterval: 5000,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      noDelay: true,
-    },
-  })
-  return server as Server
 }
 
 function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | undefined>): Server {

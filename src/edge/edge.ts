@@ -172,7 +172,10 @@ export class Edge {
       const retryAfterMs = known ? error.retryAfterMs : undefined
       observer.onRejected(code, name)
       const message = known ? error.message : 'a fault of Sluice itself; the log has it under this request id'
-      answer.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
+      answer.refuse(code, message, {
+        retryAfterMs,
+        closing: code === 'draining' || code === 'request_timeout',
+      })
     }
   }
 
