@@ -125,7 +125,7 @@ function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: 
       error: (facts, message) => log.line('error', 'reload', { ...facts, message }),
     },
     onResult: (result) => {
-      if (!result.ok) runtime.observer.onReloadFailed(result.problems.map(formatProblem).join('\n'))
+      if (!result.ok) runtime.observer.onReloadFailed()
     },
   })
 }

@@ -130,10 +130,9 @@ export class Observer {
     this.log.line('info', 'config_loaded', { digest: loaded.digest, mode: loaded.mode, ...fields })
   }
 
-  /** A reload failed and the old configuration goes on. */
-  onReloadFailed(problems: string): void {
+  /** A reload failed and the old configuration goes on; whoever reloads logs why. */
+  onReloadFailed(): void {
     this.metrics.global.reloadFailed()
-    this.log.line('error', 'reload_failed', { problems: problems.slice(0, 4000) })
   }
 
   /** Stages of shutting down, and whatever else happens once. */
