@@ -75,6 +75,8 @@ interface ModelPromise {
   readonly path: Path
   /** It stands in an override for that model. */
   readonly own: boolean
+  /** It binds no other model. */
+  readonly alone: boolean
 }
 
 /** What the class promises on each model whose floor is known. */
@@ -88,10 +90,11 @@ function promisesOf(
   return file.models.flatMap(({ name: model, profile }) => {
     const floorMs = profile === undefined ? undefined : floorOf(profile)
     const own = overrides[model]?.[key] !== undefined
+    const alone = own || file.models.length === 1
     const targetMs = overrides[model]?.[key] ?? targets[key]
     if (floorMs === undefined || targetMs === undefined) return []
     const path: Path = own ? ['classes', name, 'models', model, key] : ['classes', name, key]
-    return [{ model, targetMs, floorMs, path, own }]
+    return [{ model, targetMs, floorMs, path, own, alone }]
   })
 }
 
@@ -100,28 +103,28 @@ function checkTtftFloor(context: CheckContext, profiles: ProfileFacts, name: str
   const judged = promisesOf(context, name, 'ttft', (id) => profiles.floorTtftMs(id, 1))
   const keepable =
     judged.length < context.file.models.length || judged.some(({ targetMs, floorMs }) => targetMs >= floorMs)
-  for (const { model, targetMs, floorMs, path, own } of judged) {
+  for (const { model, targetMs, floorMs, path, own, alone } of judged) {
     if (targetMs >= floorMs) continue
     const message = `ttft ${formatDuration(targetMs)} is under the floor of ${model}: idle, its profile needs ${Math.ceil(floorMs)}ms for one token`
     const roomy = `ttft: ${Math.ceil((floorMs * 2) / 50) * 50}ms`
     const report = own || !keepable ? context.error : context.warn
-    report(path, message, suggestionFor(model, roomy, own))
+    report(path, message, suggestionFor(model, roomy, alone))
   }
 }
 
 /** No error, since an engine that speculates makes more than one token a step. */
 function checkTpotFloor(context: CheckContext, profiles: ProfileFacts, name: string): void {
   const judged = promisesOf(context, name, 'tpot', (id) => profiles.floorTpotMs(id))
-  for (const { model, targetMs, floorMs, path, own } of judged) {
+  for (const { model, targetMs, floorMs, path, alone } of judged) {
     if (targetMs >= floorMs) continue
     const message = `tpot ${formatDuration(targetMs)} is under the floor of ${model}: with one stream alone, its profile needs ${floorMs.toFixed(1)}ms a token`
     const roomy = `tpot: ${Math.ceil((floorMs * 2) / 5) * 5}ms`
-    context.warn(path, message, suggestionFor(model, roomy, own))
+    context.warn(path, message, suggestionFor(model, roomy, alone))
   }
 }
 
-function suggestionFor(model: string, target: string, own: boolean): string {
-  return `write for example ${own ? target : `models: { ${model}: { ${target} } }`}`
+function suggestionFor(model: string, target: string, alone: boolean): string {
+  return `write for example ${alone ? target : `models: { ${model}: { ${target} } }`}`
 }
 
 /** Names classes of the file that no tenant may use; without restricted tenants the header reaches every class. */

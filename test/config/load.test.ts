@@ -452,11 +452,13 @@ ${second}classes: { ${classes} }
   })
 
   it('is a warning for the pace of a stream, since engines may speculate', () => {
-    const [problem, ...more] = problemsOf(load(fleet('c: { tpot: 8ms }'), { profiles }))
+    const [problem, ...more] = problemsOf(load(fleet('c: { tpot: 8ms }', spare), { profiles }))
     expect(more).toEqual([])
-    expect(problem).toMatchObject({ severity: 'warning', path: 'classes.c.tpot', line: 4, column: 23 })
+    expect(problem).toMatchObject({ severity: 'warning', path: 'classes.c.tpot', line: 5, column: 23 })
     expect(problem?.message).toContain('8.3ms a token')
     expect(problem?.suggestion).toBe('write for example models: { a: { tpot: 20ms } }')
+    const [only] = problemsOf(load(fleet('c: { tpot: 8ms }'), { profiles }))
+    expect(only?.suggestion).toBe('write for example tpot: 20ms')
     const [own] = problemsOf(
       load(fleet('c: { tpot: 1s, models: { a: { tpot: 8ms } } }', spare), { profiles }),
     )
