@@ -1,7 +1,7 @@
 /** `sluice serve`: the composition root. Loads the file, opens both ports, reloads, and drains on a signal. */
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { createAdminApp } from '../admin/app.ts'
 import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
 import type { Config } from '../config/config.ts'
@@ -11,7 +11,7 @@ import { createReloader, type ReloadCause, type Reloader, type ReloadResult } fr
 import { formatAddress } from '../config/units.ts'
 import { watchConfig } from '../config/watch.ts'
 import { createTrafficServer } from '../edge/server.ts'
-import { createLog, type Log, type LogLevel } from '../telemetry/log.ts'
+import { createLog, LOG_LEVELS, type Log, type LogLevel } from '../telemetry/log.ts'
 import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
@@ -141,7 +141,11 @@ export function serveCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('serve')
     .description('serve traffic as the file says')
     .requiredOption('-c, --config <file>', 'the configuration')
-    .option('--log-level <level>', 'debug, info, warn, error or silent', 'info')
+    .addOption(
+      new Option('--log-level <level>', 'the least important lines to write')
+        .choices(LOG_LEVELS)
+        .default('info'),
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: { readonly config: string; readonly logLevel: LogLevel }) => {
       const loaded = await readConfig(flags.config, { env: terminal.env, profiles: PROFILE_FACTS })
