@@ -76,19 +76,25 @@ export const ERROR_TABLE = {
     status: 400,
     retry: 'never',
     type: 'invalid_request_error',
-    meaning: 'The request is not what this route takes; the message says where.',
+    meaning: 'The request is not HTTP, or not what this route takes; the message says where.',
   },
   request_timeout: {
     status: 408,
     retry: 'never',
     type: 'invalid_request_error',
-    meaning: 'The body did not arrive within the limit.',
+    meaning: 'Headers or body did not arrive within their limits; the connection is closed.',
   },
   too_large: {
     status: 413,
     retry: 'never',
     type: 'invalid_request_error',
     meaning: 'The body is larger than `limits.body`.',
+  },
+  headers_too_large: {
+    status: 431,
+    retry: 'never',
+    type: 'invalid_request_error',
+    meaning: 'Request line and headers are larger than 32 KiB together.',
   },
   unsupported_encoding: {
     status: 415,
@@ -140,7 +146,7 @@ export type ErrorCode = keyof typeof ERROR_TABLE
 export class ProxyError extends Error {
   override readonly name = 'ProxyError'
   readonly code: ErrorCode
-  /** Computed and jittered, in ms; only where the table says `computed`. */
+  /** Computed and not yet jittered, in ms; only where the table says `computed`. */
   readonly retryAfterMs: number | undefined
 
   constructor(code: ErrorCode, message: string, options?: ErrorOptions & { readonly retryAfterMs?: number }) {

@@ -65,9 +65,6 @@ function readyz(c: Context, ports: AdminPorts): Response {
 }
 
 async function metrics(c: Context, ports: AdminPorts): Promise<Response> {
-  // Scrapes come by themselves, so changes of SLO state are logged even when nobody looks.
-  ports.observer.health()
-  await nextTurn()
   const format = c.req.header('accept')?.includes('application/openmetrics-text') ? 'openmetrics' : 'text'
   return c.body(await ports.observer.metrics.scrape(format), 200, { 'content-type': CONTENT_TYPES[format] })
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { Command, InvalidArgumentError, Option } from 'commander'
 import { type EngineServerOptions, type RunningEngine, startEngine } from '../emulator/start.ts'
 import { profileIds } from '../sim/profiles.ts'
+import { listenFault } from './listen.ts'
 import { positiveArgument, wholeArgument } from './load-options.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
 
@@ -92,7 +93,10 @@ function serverOptions(flags: EngineFlags, terminal: Terminal): EngineServerOpti
 
 /** Serves until SIGTERM or SIGINT has drained it. */
 async function run(options: EngineServerOptions, terminal: Terminal): Promise<void> {
-  const engine = await startEngine(options)
+  const { host = '127.0.0.1', port = 0 } = options
+  const engine = await startEngine(options).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall === undefined ? error : listenFault(error, { host, port }, '--port')
+  })
   terminal.err(`simulated vLLM (${options.profile}) on ${engine.url}\n`)
   await Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')])
   terminal.err('draining; a second signal ends it now\n')

@@ -28,9 +28,14 @@ export function healthcheckCommand(terminal: Terminal = systemTerminal): Command
     .option('--timeout <ms>', 'longest wait for the answer', '2000')
     .addHelpText('after', EXAMPLES)
     .action(async ({ url, ready, timeout }: Flags) => {
+      if (!/^https?:/.test(url) || !URL.canParse(url)) {
+        throw new Error(
+          `--url: ${JSON.stringify(url)} is no address; write for example http://127.0.0.1:9090`,
+        )
+      }
       const target = new URL(ready ? '/readyz' : '/livez', url)
       const verdict = await ask(target, Number(timeout))
-      terminal.out(`${target.pathname} ${verdict.text}\n`)
+      terminal.out(`${target.href} ${verdict.text}\n`)
       terminal.exitWith(verdict.good ? 0 : 1)
     })
 }

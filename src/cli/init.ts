@@ -1,5 +1,6 @@
 /** `sluice init`: writes a commented configuration to start from. */
 import { writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { Command } from 'commander'
 import { STARTER } from './starter.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
@@ -32,6 +33,8 @@ async function writeNew(path: string): Promise<void> {
     const code = error instanceof Error && 'code' in error ? error.code : undefined
     if (code === 'EEXIST')
       throw new Error(`${path} exists already and is left alone; choose another name with -o`)
+    if (code === 'ENOENT')
+      throw new Error(`there is no folder ${dirname(path)}; make it, or choose another with -o`)
     throw error
   }
 }

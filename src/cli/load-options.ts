@@ -1,8 +1,8 @@
 /** Reads what `sluice load` is told into phases, promises and a mix, or says what is wrong with it. */
-import { InvalidArgumentError } from 'commander'
+import { InvalidArgumentError, Option } from 'commander'
 import { loadConfig } from '../config/load.ts'
 import { readConfigText } from '../config/read.ts'
-import { parseDuration } from '../config/units.ts'
+import { formatDuration, parseDuration } from '../config/units.ts'
 import type { SloClass } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { LoadPhase } from '../load/plan.ts'
@@ -25,6 +25,13 @@ export function durationArgument(text: string): Ms {
     throw new InvalidArgumentError([parsed.message, parsed.suggestion].filter(Boolean).join('; '))
   if (parsed.value <= 0) throw new InvalidArgumentError('It must be above 0.')
   return parsed.value
+}
+
+/** A duration with a default, shown as people write it. */
+export function durationOption(flags: string, description: string, defaultMs: Ms): Option {
+  return new Option(flags, description)
+    .argParser(durationArgument)
+    .default(defaultMs, formatDuration(defaultMs))
 }
 
 /** For commander: a number above 0. */

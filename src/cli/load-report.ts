@@ -3,7 +3,7 @@ import Table from 'cli-table3'
 import pc from 'picocolors'
 import type { Ms, Ratio } from '../core/units.ts'
 import { VALID_LOOP_LAG_P99_MS } from '../load/loop-lag.ts'
-import type { LoadReport, PhaseReport } from '../load/report.ts'
+import type { LoadReport } from '../load/report.ts'
 import type { GroupSummary } from '../load/tally.ts'
 
 /** `0.4321` as `43.2 %`; a dash for nothing. */
@@ -94,15 +94,6 @@ export function reportText(report: LoadReport, colors: boolean): string {
     `errors: ${shownCounts(report.all.errors)}`,
     shownValidity(report, colors),
   ].join('\n')
-}
-
-/** Goodput of a phase beside another's, as a share. */
-export function retainedRatio(
-  later: PhaseReport | undefined,
-  earlier: PhaseReport | undefined,
-): Ratio | undefined {
-  if (later === undefined || earlier === undefined || earlier.goodPerSec === 0) return undefined
-  return later.goodPerSec / earlier.goodPerSec
 }
 
 function newTable(): Table.Table {

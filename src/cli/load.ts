@@ -12,7 +12,7 @@ import { createTally } from '../load/tally.ts'
 import type { WorkloadClass } from '../sim/workload.ts'
 import {
   classesFrom,
-  durationArgument,
+  durationOption,
   type LoadFlags,
   mixArgument,
   phasesOf,
@@ -66,7 +66,7 @@ export function loadCommand(terminal: Terminal = systemTerminal): Command {
     )
     .option('--load <times>', 'the same in times of --capacity, e.g. 0.5,1,2', positivesArgument)
     .option('--capacity <per second>', 'the rate that --load multiplies', positiveArgument)
-    .option('--duration <time>', 'of all loads together', durationArgument, 60_000)
+    .addOption(durationOption('--duration <time>', 'of all loads together', 60_000))
     .option('--mix <shares>', 'workloads, e.g. chat=3,voice=1 (default: all five)', mixArgument)
     .option(
       '--class <file>',
@@ -81,7 +81,7 @@ export function loadCommand(terminal: Terminal = systemTerminal): Command {
         .default('server'),
     )
     .option('--retries <times>', 'send shed requests again after the wait they were told', wholeArgument, 0)
-    .option('--drain <time>', 'wait for answers after the last request', durationArgument, 30_000)
+    .addOption(durationOption('--drain <time>', 'wait for answers after the last request', 30_000))
     .option('--key-env <name>', 'environment variable that holds the API key', 'OPENAI_API_KEY')
     .addOption(new Option('--format <format>', 'how to report').choices(['text', 'json']).default('text'))
     .addHelpText('after', EXAMPLES)

@@ -1,7 +1,7 @@
 /** `sluice serve`: the composition root. Loads the file, opens both ports, reloads, and drains on a signal. */
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
-import { Command } from 'commander'
+import { Command, Option } from 'commander'
 import { createAdminApp } from '../admin/app.ts'
 import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
 import type { Config } from '../config/config.ts'
@@ -10,13 +10,15 @@ import { readConfig } from '../config/read.ts'
 import { createReloader, type ReloadCause, type Reloader, type ReloadResult } from '../config/reload.ts'
 import { formatAddress } from '../config/units.ts'
 import { watchConfig } from '../config/watch.ts'
-import { createApp } from '../edge/app.ts'
-import { createLog, type Log, type LogLevel } from '../telemetry/log.ts'
+import { createTrafficServer } from '../edge/server.ts'
+import { createLog, LOG_LEVELS, type Log, type LogLevel } from '../telemetry/log.ts'
+import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { Runtime } from './runtime.ts'
 import { onStopSignals } from './signals.ts'
 import { openSloState } from './slo-state.ts'
+import { watchSloHealth } from './slo-watch.ts'
 import { packageVersion, systemTerminal, type Terminal } from './terminal.ts'
 
 export interface StartOptions {
@@ -25,6 +27,8 @@ export interface StartOptions {
   readonly path?: string
   readonly env?: Readonly<Record<string, string | undefined>>
   readonly logLevel?: LogLevel
+  /** Sets the timers of the rim; the real one unless a test turns it. */
+  readonly clock?: Clock
 }
 
 /** A Sluice that serves. */
@@ -41,11 +45,6 @@ export interface Running {
   close(): Promise<void>
 }
 
-/** Longer than the idle time of common load balancers, so that they close first. */
-const KEEP_ALIVE_MS = 75_000
-const HEADERS_MS = 30_000
-const MAX_HEADER_BYTES = 32 * 1024
-
 /** Starts a Sluice under a loaded configuration. Rejects, with everything closed again, when a port can't be had. */
 export async function startSluice(options: StartOptions): Promise<Running> {
   const { config } = options
@@ -54,10 +53,13 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const sloState = await openSloState(config.slo.stateFile, runtime.observer.attainment, log)
   const reloader = options.path === undefined ? undefined : reloaderOf(runtime, options.path, options, log)
   const reload = async (cause: ReloadCause) => reloader?.reload(cause)
-  const traffic = trafficServer(runtime)
+  const { edge, observer } = runtime
+  const traffic = createTrafficServer({ edge, observer, rng: Math.random })
   const admin = adminServer(runtime, () => reload('request'))
+  const stopWatch = watchSloHealth(observer, options.clock ?? systemClock)
   let closing: Promise<void> | undefined
   const close = async () => {
+    stopWatch()
     await runtime.close()
     await Promise.all([closeServer(traffic), closeServer(admin)])
     await sloState.close()
@@ -71,7 +73,10 @@ export async function startSluice(options: StartOptions): Promise<Running> {
       adminPort,
       runtime,
       reload,
-      drain: () => runtime.edge.drain.begin(runtime.config.timeouts.drainMs),
+      drain: () => {
+        stopWatch()
+        return runtime.edge.drain.begin(runtime.config.timeouts.drainMs)
+      },
       hurry: () => runtime.edge.drain.now(),
       close: () => {
         closing ??= close()
@@ -82,24 +87,6 @@ export async function startSluice(options: StartOptions): Promise<Running> {
     await close()
     throw error
   }
-}
-
-function trafficServer(runtime: Runtime): Server {
-  const { fetch } = createApp(runtime.edge, Math.random)
-  const server = createAdaptorServer({
-    fetch,
-    overrideGlobalObjects: false,
-    serverOptions: {
-      // Uploads and streams have limits of their own; this one would cut both.
-      requestTimeout: 0,
-      headersTimeout: HEADERS_MS,
-      connectionsCheckingInterval: 5000,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      noDelay: true,
-    },
-  })
-  return server as Server
 }
 
 function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | undefined>): Server {
@@ -138,7 +125,7 @@ function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: 
       error: (facts, message) => log.line('error', 'reload', { ...facts, message }),
     },
     onResult: (result) => {
-      if (!result.ok) runtime.observer.onReloadFailed(result.problems.map(formatProblem).join('\n'))
+      if (!result.ok) runtime.observer.onReloadFailed()
     },
   })
 }
@@ -154,7 +141,11 @@ export function serveCommand(terminal: Terminal = systemTerminal): Command {
   return new Command('serve')
     .description('serve traffic as the file says')
     .requiredOption('-c, --config <file>', 'the configuration')
-    .option('--log-level <level>', 'debug, info, warn, error or silent', 'info')
+    .addOption(
+      new Option('--log-level <level>', 'the least important lines to write')
+        .choices(LOG_LEVELS)
+        .default('info'),
+    )
     .addHelpText('after', EXAMPLES)
     .action(async (flags: { readonly config: string; readonly logLevel: LogLevel }) => {
       const loaded = await readConfig(flags.config, { env: terminal.env, profiles: PROFILE_FACTS })

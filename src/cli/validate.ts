@@ -36,7 +36,7 @@ export function validateCommand(terminal: Terminal = systemTerminal): Command {
     .argument('<files...>', 'YAML files; - for stdin')
     .addOption(new Option('--format <format>', 'how to report').choices(['text', 'json']).default('text'))
     .option('--strict', 'count warnings as errors', false)
-    .option('-q, --quiet', 'show problems only', false)
+    .option('-q, --quiet', 'show problems only; nothing for a file without any', false)
     .addHelpText('after', EXAMPLES)
     .action(async (files: string[], options: ValidateOptions) => {
       const checked: Checked[] = []
@@ -73,11 +73,12 @@ function asText(checked: readonly Checked[], options: ValidateOptions, colors: b
     const good = passes(file, options)
     const counts = countProblems(problemsOf(result))
     const title = good ? paint.green(`${fileName} is valid`) : paint.red(`${fileName} is not valid`)
-    const verdict = `${title}${counts === '' ? '' : `: ${counts}`}\n`
+    const silent = options.quiet && good && counts === ''
+    const verdict = silent ? '' : `${title}${counts === '' ? '' : `: ${counts}`}\n`
     const summary = result.ok && !options.quiet ? `\n${showConfig(result.config, colors)}` : ''
     return `${problems.join('')}${verdict}${summary}`
   })
-  return parts.join('\n')
+  return parts.filter((part) => part !== '').join('\n')
 }
 
 function countProblems(problems: readonly Problem[]): string {

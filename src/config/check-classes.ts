@@ -1,13 +1,13 @@
 /** Checks classes: targets that make sense together, that the hardware can keep, and that somebody can reach. */
 import { BEST_EFFORT } from './builtin-classes.ts'
-import { type CheckContext, checkClassName, checkWholeModel } from './checks.ts'
+import { type CheckContext, checkClassName, checkWholeModel, type ProfileFacts } from './checks.ts'
 import type { Path } from './problem.ts'
 import { mergeTargets } from './resolve-classes.ts'
 import type { FileTargets } from './schema.ts'
 import { formatDuration, shown } from './units.ts'
 
 export function checkClasses(context: CheckContext): void {
-  const { file } = context
+  const { file, profiles } = context
   for (const [name, { models = {}, ...targets }] of Object.entries(file.classes)) {
     const at: Path = ['classes', name]
     checkTargets(context, at, targets)
@@ -16,7 +16,9 @@ export function checkClasses(context: CheckContext): void {
       checkWholeModel(context, path, model, 'key')
       checkTargets(context, path, mergeTargets(targets, override), override)
     }
-    checkFloor(context, at, name)
+    if (profiles === undefined) continue
+    checkTtftFloor(context, profiles, name)
+    checkTpotFloor(context, profiles, name)
   }
   checkClassName(context, ['default_class'], file.default_class)
   checkReach(context)
@@ -64,33 +66,65 @@ function checkTargets(
   }
 }
 
-/** A TTFT below what an idle replica needs for one token can never be met. */
-function checkFloor(context: CheckContext, at: Path, name: string): void {
-  const { file, profiles } = context
-  const fileClass = file.classes[name]
-  if (profiles === undefined || fileClass === undefined) return
-  const { models: overrides = {}, ...targets } = fileClass
-  const judged = file.models.flatMap((model) => {
-    const floorMs = model.profile === undefined ? undefined : profiles.floorTtftMs(model.profile, 1)
-    const override = overrides[model.name]
-    const ttftMs = override?.ttft ?? targets.ttft
-    if (floorMs === undefined || ttftMs === undefined) return []
-    return [
-      { model, floorMs, ttftMs, path: override?.ttft === undefined ? at : [...at, 'models', model.name] },
-    ]
+interface ModelPromise {
+  readonly model: string
+  readonly targetMs: number
+  /** What an idle replica of the model needs. */
+  readonly floorMs: number
+  /** Where the target stands. */
+  readonly path: Path
+  /** It stands in an override for that model. */
+  readonly own: boolean
+  /** It binds no other model. */
+  readonly alone: boolean
+}
+
+/** What the class promises on each model whose floor is known. */
+function promisesOf(
+  { file }: CheckContext,
+  name: string,
+  key: 'ttft' | 'tpot',
+  floorOf: (profileId: string) => number | undefined,
+): readonly ModelPromise[] {
+  const { models: overrides = {}, ...targets } = file.classes[name] ?? {}
+  return file.models.flatMap(({ name: model, profile }) => {
+    const floorMs = profile === undefined ? undefined : floorOf(profile)
+    const own = overrides[model]?.[key] !== undefined
+    const alone = own || file.models.length === 1
+    const targetMs = overrides[model]?.[key] ?? targets[key]
+    if (floorMs === undefined || targetMs === undefined) return []
+    const path: Path = own ? ['classes', name, 'models', model, key] : ['classes', name, key]
+    return [{ model, targetMs, floorMs, path, own, alone }]
   })
+}
+
+/** A TTFT below what an idle replica needs for one token can never be met. */
+function checkTtftFloor(context: CheckContext, profiles: ProfileFacts, name: string): void {
+  const judged = promisesOf(context, name, 'ttft', (id) => profiles.floorTtftMs(id, 1))
   const keepable =
-    judged.length < file.models.length || judged.some(({ floorMs, ttftMs }) => ttftMs >= floorMs)
-  for (const { model, floorMs, ttftMs, path } of judged) {
-    if (ttftMs >= floorMs) continue
-    const message = `ttft ${formatDuration(ttftMs)} is under the floor of ${model.name}: idle, its profile needs ${Math.ceil(floorMs)}ms for one token`
-    const own = path.length > at.length
-    const roomyMs = Math.ceil((floorMs * 2) / 50) * 50
-    const suggestion = `write for example models: { ${model.name}: { ttft: ${roomyMs}ms } }`
-    if (own || !keepable)
-      context.error([...path, 'ttft'], message, own ? `write for example ${roomyMs}ms` : suggestion)
-    else context.warn([...path, 'ttft'], message, suggestion)
+    judged.length < context.file.models.length || judged.some(({ targetMs, floorMs }) => targetMs >= floorMs)
+  for (const { model, targetMs, floorMs, path, own, alone } of judged) {
+    if (targetMs >= floorMs) continue
+    const message = `ttft ${formatDuration(targetMs)} is under the floor of ${model}: idle, its profile needs ${Math.ceil(floorMs)}ms for one token`
+    const roomy = `ttft: ${Math.ceil((floorMs * 2) / 50) * 50}ms`
+    const report = own || !keepable ? context.error : context.warn
+    report(path, message, suggestionFor(model, roomy, alone))
   }
+}
+
+/** No error, since an engine that speculates makes more than one token a step. */
+function checkTpotFloor(context: CheckContext, profiles: ProfileFacts, name: string): void {
+  const judged = promisesOf(context, name, 'tpot', (id) => profiles.floorTpotMs(id))
+  for (const { model, targetMs, floorMs, path, alone } of judged) {
+    if (targetMs >= floorMs) continue
+    const message = `tpot ${formatDuration(targetMs)} is under the floor of ${model}: with one stream alone, its profile needs ${floorMs.toFixed(1)}ms a token`
+    const roomy = `tpot: ${Math.ceil((floorMs * 2) / 5) * 5}ms`
+    context.warn(path, message, suggestionFor(model, roomy, alone))
+  }
+}
+
+function suggestionFor(model: string, target: string, alone: boolean): string {
+  return `write for example ${alone ? target : `models: { ${model}: { ${target} } }`}`
 }
 
 /** Names classes of the file that no tenant may use; without restricted tenants the header reaches every class. */

@@ -1,6 +1,6 @@
 /** What the checks beyond shape share: the file, its names, and where to report. */
 import type { DeclaredNames } from './names.ts'
-import type { Path, Problem } from './problem.ts'
+import type { Path } from './problem.ts'
 import type { ConfigFile } from './schema.ts'
 import { didYouMean } from './suggest.ts'
 import { shown } from './units.ts'
@@ -10,6 +10,8 @@ export interface ProfileFacts {
   readonly ids: readonly string[]
   /** TTFT in ms on an idle replica for a prompt of that size, or undefined for an unknown profile. */
   floorTtftMs(profileId: string, promptTokens: number): number | undefined
+  /** TPOT in ms of a stream that has a replica to itself, or undefined for an unknown profile. */
+  floorTpotMs(profileId: string): number | undefined
 }
 
 export interface CheckContext {
@@ -21,8 +23,6 @@ export interface CheckContext {
   error(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
   warn(path: Path, message: string, suggestion?: string, at?: 'key' | 'value'): void
 }
-
-export type Severity = Problem['severity']
 
 /** Reports a class that nobody declared. */
 export function checkClassName(context: CheckContext, path: Path, name: string): void {

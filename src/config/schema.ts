@@ -95,7 +95,9 @@ const targets = {
     .describe('What happens when the target can not be met. Default: `shed` with targets, `wait` without.'),
   max_wait: duration('s')
     .optional()
-    .describe('Longest time in the waiting room. The default follows from the targets.'),
+    .describe(
+      'Longest time in the waiting room, time with a replica that failed not counted. The default follows from the targets.',
+    ),
 }
 
 const classSchema = z.preprocess(

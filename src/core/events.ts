@@ -9,7 +9,7 @@ import type { Tokens } from './units.ts'
 export type PermitId = number
 
 /** Why a dispatched request came back before any content: the replica's fault, or it was merely full. */
-export type BounceCause = 'connect_failed' | 'reset' | 'engine_full' | 'engine_error' | 'no_progress'
+export type BounceCause = 'connect_failed' | 'reset' | 'engine_full' | 'engine_error'
 
 export type GateEvent =
   | { readonly kind: 'offer'; readonly offer: Offer }

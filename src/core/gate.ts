@@ -185,7 +185,7 @@ export class Gate {
       return
     }
     this.counts.rerouted++
-    this.#waiting.add(secondWaiter(inFlight, second))
+    this.#waiting.add(secondWaiter(inFlight, second, nowMs))
   }
 
   #cancel(requestId: RequestId, nowMs: Ms): void {

@@ -15,8 +15,6 @@ export interface InFlight {
   readonly dispatchedAtMs: Ms
   /** Prompt tokens that the engine has to compute, as believed at dispatch. */
   readonly uncachedTokens: Tokens
-  /** Uncached tokens that were ahead of it in the engine at dispatch. */
-  readonly aheadTokens: Tokens
   /** Predicted at dispatch, from receipt to first token, in ms. */
   readonly predictedTtftMs?: Ms
   firstTokenAtMs?: Ms
@@ -36,7 +34,6 @@ export class ReplicaLedger {
   #version = 0
   /** Until then the engine has told us that it is full. */
   fullUntilAtMs: Ms = Number.NEGATIVE_INFINITY
-  lastDispatchAtMs: Ms = Number.NEGATIVE_INFINITY
   lastTokenAtMs: Ms = Number.NEGATIVE_INFINITY
   lastFirstTokenAtMs: Ms = Number.NEGATIVE_INFINITY
 
@@ -80,7 +77,6 @@ export class ReplicaLedger {
     this.#backlogTokens += inFlight.uncachedTokens
     this.#prefillingSequences += inFlight.offer.sequences
     this.#contextTokens += inFlight.offer.promptTokens
-    this.lastDispatchAtMs = inFlight.dispatchedAtMs
     this.#version++
   }
 

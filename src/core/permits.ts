@@ -32,12 +32,7 @@ export class Permits {
     return this.#ledgerOf.size
   }
 
-  /** The ledger that a permit stands in; undefined when it is not out. */
-  find(permitId: PermitId): ReplicaLedger | undefined {
-    return this.#ledgerOf.get(permitId)
-  }
-
-  /** The same; a permit that is not out is a caller's bug. */
+  /** The ledger that a permit stands in. A permit that is not out is a caller's bug. */
   ledger(permitId: PermitId): ReplicaLedger {
     const ledger = this.#ledgerOf.get(permitId)
     if (ledger === undefined) throw new RangeError(`permit ${permitId} is not out`)
@@ -160,7 +155,6 @@ export function newInFlight(
     enteredAtMs,
     dispatchedAtMs: nowMs,
     uncachedTokens: chosen?.uncachedTokens ?? offer.promptTokens,
-    aheadTokens: ledger.backlogTokens,
     ...(chosen?.predictedTtftMs === undefined ? {} : { predictedTtftMs: chosen.predictedTtftMs }),
     contentEvents: 0,
   }

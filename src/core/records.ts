@@ -73,7 +73,6 @@ export interface SettleReport {
   readonly usage?: Usage
   /** The client took bytes so slowly that the gaps are its own. */
   readonly slowReader?: boolean
-  readonly upstreamStatus?: number
 }
 
 /** Whether a request counts and how it was judged; `slo/judge` alone makes these. */
@@ -103,6 +102,16 @@ export interface JudgeFacts {
 
 /** The one function that judges; handed to the gate so that live traffic and simulator share it. */
 export type Judge = (facts: JudgeFacts) => SloVerdict
+
+/** What the log tells of the exchange with the client beside the settlement; nothing is decided or judged by it. */
+export interface ExchangeFacts {
+  /** The HTTP status that the client got; absent when it left before one. */
+  readonly status?: number | undefined
+  /** Why the generation ended, in the engine's word. */
+  readonly finishReason?: string | undefined
+  /** The client's trace, as its `traceparent` names it. */
+  readonly traceId?: string | undefined
+}
 
 /** The end of one request's story: timings, tokens and verdict. Written once per request. */
 export interface Settlement {

@@ -25,7 +25,7 @@ export interface SloClass {
   /** Worth of one good request relative to others, above 0. */
   readonly weight: number
   readonly overload: OverloadAction
-  /** Longest time in the waiting room, in ms. */
+  /** Longest time in the waiting room over both attempts, in ms; time with a replica that failed is not in it. */
   readonly maxWaitMs: Ms
 }
 

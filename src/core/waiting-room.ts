@@ -1,5 +1,6 @@
 /** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
 import type { WaitingLimits } from './gate-settings.ts'
+import type { InFlight } from './ledger.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
 import type { Ms, Tokens } from './units.ts'
 
@@ -17,26 +18,32 @@ export interface Waiter {
 
 /** A first attempt; it leaves when its class or its client has waited long enough. */
 export function newWaiter(offer: Offer, nowMs: Ms): Waiter {
-  return { offer, attempt: 1, enteredAtMs: nowMs, expiresAtMs: expiryAtMs(offer, nowMs), excluded: [] }
+  return { offer, attempt: 1, enteredAtMs: nowMs, expiresAtMs: expiryAtMs(offer, nowMs, 0), excluded: [] }
 }
 
-/** A second attempt; the time since its first entry counts. */
+/**
+ * A second attempt of what comes back at `nowMs`. Time with the replica that failed was no waiting, so what was left of
+ * its patience at that dispatch is left still; deadlines of class and client count on from receipt.
+ */
 export function secondWaiter(
-  { offer, enteredAtMs }: Pick<Waiter, 'offer' | 'enteredAtMs'>,
+  { offer, enteredAtMs, dispatchedAtMs }: Pick<InFlight, 'offer' | 'enteredAtMs' | 'dispatchedAtMs'>,
   excluded: readonly ReplicaId[],
+  nowMs: Ms,
 ): Waiter {
-  return { offer, attempt: 2, enteredAtMs, expiresAtMs: expiryAtMs(offer, enteredAtMs), excluded }
+  const expiresAtMs = expiryAtMs(offer, nowMs, dispatchedAtMs - enteredAtMs)
+  return { offer, attempt: 2, enteredAtMs, expiresAtMs, excluded }
 }
 
-function expiryAtMs(offer: Offer, enteredAtMs: Ms): Ms {
-  return Math.min(enteredAtMs + offer.slo.maxWaitMs, offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY)
+/** `waitedMs`: what of the class's patience was spent before. */
+function expiryAtMs(offer: Offer, nowMs: Ms, waitedMs: Ms): Ms {
+  const patienceMs = offer.slo.maxWaitMs - waitedMs
+  return Math.min(nowMs + patienceMs, offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY)
 }
 
 export class WaitingRoom {
   #waiters = new Map<RequestId, Waiter>()
   #bytes = 0
   #tokens: Tokens = 0
-  #version = 0
   #added = 0
 
   get requests(): number {
@@ -47,10 +54,6 @@ export class WaitingRoom {
   }
   get tokens(): Tokens {
     return this.#tokens
-  }
-  /** Rises with each change, so that a plan can be kept while nothing moved. */
-  get version(): number {
-    return this.#version
   }
 
   /** Requests added so far; a plan over the others still holds while it stays the same. */
@@ -80,7 +83,6 @@ export class WaitingRoom {
     this.#added++
     this.#bytes += bodyBytes
     this.#tokens += promptTokens
-    this.#version++
   }
 
   /** Removes and returns it, or undefined when it does not wait. */
@@ -90,7 +92,6 @@ export class WaitingRoom {
     this.#waiters.delete(requestId)
     this.#bytes -= waiter.offer.bodyBytes
     this.#tokens = this.#waiters.size === 0 ? 0 : this.#tokens - waiter.offer.promptTokens
-    this.#version++
     return waiter
   }
 

@@ -20,7 +20,7 @@ const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 /** An unread upload up to that size is swallowed, so that its connection lives on. */
 const SWALLOWED_BYTES = 64 * 1024
 /** How long a refused upload is still read and thrown away, so that the refusal survives the close, in ms. */
-const LINGER_MS: Ms = 1000
+export const LINGER_MS: Ms = 1000
 /** Headers of an engine that clients may see; length and connection are ours to say. */
 const PASSED_HEADERS = [
   'content-type',
@@ -60,6 +60,11 @@ export class ClientAnswer {
       if (!this.#ended) this.onLeft()
     })
     if (this.#outgoing.destroyed) this.left = true
+  }
+
+  /** The status that has gone out, if one has. */
+  get status(): number | undefined {
+    return this.started ? this.#outgoing.statusCode : undefined
   }
 
   /** Whether a status has gone out. */

@@ -147,7 +147,6 @@ export class Dispatcher implements RelayOwner {
     const { offer, parts } = relay.intake
     const promptTokens = report.usage?.promptTokens
     if (promptTokens !== undefined) this.#sizer.learn(offer.pool, parts, promptTokens)
-    this.#stories.close(offer.requestId)
     this.tell({ kind: 'settle', permitId: relay.permitId, report })
   }
 
@@ -157,7 +156,7 @@ export class Dispatcher implements RelayOwner {
       for (const effect of this.#gate.handle(event, nowMs)) this.#carryOut(effect)
     } catch (error) {
       this.#observer.onFault(error)
-      if (event.kind === 'offer') this.#refuse(event.offer.requestId, 'internal', GATE_FAILED)
+      this.#abandon(event)
     }
     this.#observer.onDecided(this.#clock.nowMs() - nowMs)
   }
@@ -174,10 +173,10 @@ export class Dispatcher implements RelayOwner {
         this.#refuse(effect.requestId, 'upstream_failed', this.#failureOf(effect.requestId))
         break
       case 'drop':
-        this.#stories.close(effect.requestId)
+        // Nobody is owed an answer; its settlement follows.
         break
       case 'settled':
-        this.#observer.onSettled(effect.settlement)
+        this.#observer.onSettled(effect.settlement, this.#stories.close(effect.settlement.requestId))
         break
       case 'wakeAt':
         this.#wake.at(effect.atMs)
@@ -231,10 +230,16 @@ export class Dispatcher implements RelayOwner {
     message: string,
     retryAfterMs?: Ms,
   ): void {
-    const story = this.#stories.get(requestId)
-    if (story === undefined) return
-    story.answer.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
-    this.#stories.close(requestId)
+    const answer = this.#stories.get(requestId)?.answer
+    answer?.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
+  }
+
+  /** The gate has failed on that event, so no settlement will end its story. */
+  #abandon(event: GateEvent): void {
+    if (event.kind === 'settle') this.#stories.closePermit(event.permitId)
+    if (event.kind !== 'offer') return
+    this.#refuse(event.offer.requestId, 'internal', GATE_FAILED)
+    this.#stories.close(event.offer.requestId)
   }
 
   #clientLeft(requestId: RequestId): void {
@@ -247,6 +252,7 @@ export class Dispatcher implements RelayOwner {
   #withdraw(requestId: RequestId, code: 'draining' | 'upstream_timeout', message: string): void {
     this.#refuse(requestId, code, message)
     this.tell({ kind: 'cancel', requestId })
+    this.#stories.close(requestId)
   }
 
   #failureOf(requestId: RequestId): string {

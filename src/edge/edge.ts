@@ -1,7 +1,7 @@
 /** The traffic side of Sluice: takes requests in, refuses or dispatches them, and drains. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { PoolId } from '../core/request.ts'
-import type { Tokens } from '../core/units.ts'
+import type { Ms, Tokens } from '../core/units.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
 import type { TokenRatio } from '../estimate/prompt-tokens.ts'
 import type { Fleet, Replica } from '../upstream/ports.ts'
@@ -40,6 +40,9 @@ export interface Io {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
 }
+
+/** How long an outage is assumed to last, in ms. */
+const OUTAGE_RETRY_MS: Ms = 5000
 
 export class Edge {
   readonly dispatcher: Dispatcher
@@ -143,6 +146,8 @@ export class Edge {
     const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng })
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
     answer.set({ 'x-request-id': clientId })
+    // Where Anthropic's SDKs look for it.
+    if (dialect === 'anthropic') answer.set({ 'request-id': clientId })
     return { answer, clientId }
   }
 
@@ -164,9 +169,13 @@ export class Edge {
       const known = error instanceof ProxyError
       if (!known) observer.onFault(error)
       const code: ErrorCode = known ? error.code : 'internal'
+      const retryAfterMs = known ? error.retryAfterMs : undefined
       observer.onRejected(code, name)
       const message = known ? error.message : 'a fault of Sluice itself; the log has it under this request id'
-      answer.refuse(code, message, { closing: code === 'draining' })
+      answer.refuse(code, message, {
+        retryAfterMs,
+        closing: code === 'draining' || code === 'request_timeout',
+      })
     }
   }
 
@@ -216,8 +225,8 @@ export class Edge {
     const live = fleet.reports(pool).filter(({ state }) => state === 'live' || state === 'ramping')
     const chosen = live[this.#turn++ % Math.max(1, live.length)]
     const replica = chosen === undefined ? undefined : fleet.replica(chosen.replicaId)
-    if (replica === undefined) throw new ProxyError('no_replica', `no replica of ${pool} is live`)
-    return replica
+    if (replica !== undefined) return replica
+    throw new ProxyError('no_replica', `no replica of ${pool} is live`, { retryAfterMs: OUTAGE_RETRY_MS })
   }
 
   #contextTokens(pool: PoolId): Tokens | undefined {

@@ -111,6 +111,7 @@ export class IntakeDesk {
       promptTokens: this.#ports.sizer.tokens(pool, parts),
       promptTokensExact: shape.exactTokens !== undefined,
       ...(shape.maxOutputTokens === undefined ? {} : { maxOutputTokens: shape.maxOutputTokens }),
+      ...(shape.minOutputTokens === undefined ? {} : { minOutputTokens: shape.minOutputTokens }),
       sequences: shape.sequences,
       prefixHashes: route.kind === 'generate' ? prefixHashes(shape, resolved.adapter || pool) : [],
       prefixBlockTokens: PREFIX_BLOCK_TOKENS,

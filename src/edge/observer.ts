@@ -1,6 +1,6 @@
 /** What the edge tells whoever keeps accounts: decisions, ends, refusals and its own faults. */
 import type { BounceCause } from '../core/events.ts'
-import type { DecisionRecord, Settlement } from '../core/records.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -9,7 +9,7 @@ export interface EdgeObserver {
   /** A dispatch or a shed, with what it saw. */
   onDecision(record: DecisionRecord): void
   /** The end of a request's story, once. */
-  onSettled(settlement: Settlement): void
+  onSettled(settlement: Settlement, exchange: ExchangeFacts): void
   /** An attempt that came back before content. */
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void
   /** A request that never became an offer. `tenant` when it was known. */

@@ -95,7 +95,6 @@ export class Relay implements UpstreamHandler, BodyExits {
   onHeaders(status: number, headers: ResponseHeaders): void {
     if (this.#over) return
     this.#heardAtMs = this.#clock.nowMs()
-    this.tally.status = status
     const { offer, outbound } = this.intake
     const { dialect } = outbound.route
     if (status === 200 && offer.streamed && isEventStream(headers)) {

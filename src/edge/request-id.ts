@@ -29,6 +29,14 @@ export function ownRequestId(client: string, isTaken: (id: string) => boolean): 
   return isTaken(client) ? `${client}.${randomBytes(4).toString('hex')}` : client
 }
 
+/** Version, trace, parent and flags as W3C Trace Context has them; later versions may add more behind. */
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(?:-|$)/
+
+/** The trace that a `traceparent` header names, or undefined when it is none. */
+export function traceIdOf(traceparent: string | undefined): string | undefined {
+  return traceparent === undefined ? undefined : TRACEPARENT.exec(traceparent)?.[1]
+}
+
 /** Tells this process apart from its predecessors in the engine's eyes. */
 const BOOT_TAG = randomBytes(3).toString('hex')
 

@@ -15,6 +15,8 @@ export interface RequestShape {
   readonly exactTokens: number | undefined
   readonly mediaParts: number
   readonly maxOutputTokens: number | undefined
+  /** What one sequence makes at least, when the client said so. */
+  readonly minOutputTokens: number | undefined
   /** The first prompt, for recognising its beginning. */
   readonly prefix: { readonly text: string } | { readonly ids: readonly number[] }
   readonly cacheSalt: string
@@ -35,6 +37,7 @@ export function readShape(route: Route, body: Buffer): RequestShape {
   const json = parse(body)
   const prompt = readPrompt(route, json)
   const streamed = readStreamed(route, json)
+  const maxOutputTokens = maxOutput(route, json)
   return {
     model: readModel(json),
     streamed,
@@ -42,7 +45,8 @@ export function readShape(route: Route, body: Buffer): RequestShape {
     textBytes: Buffer.byteLength(prompt.text),
     exactTokens: prompt.exactTokens,
     mediaParts: prompt.mediaParts,
-    maxOutputTokens: maxOutput(route, json),
+    maxOutputTokens,
+    minOutputTokens: minOutput(route, json, maxOutputTokens),
     prefix: prompt.ids === undefined ? { text: prompt.text } : { ids: prompt.ids },
     cacheSalt: stringOf(json.cache_salt) ?? '',
     streamOptions: isObject(json.stream_options) ? json.stream_options : undefined,
@@ -161,6 +165,14 @@ function maxOutput(route: Route, json: JsonObject): number | undefined {
   const caps =
     route.key === 'responses' ? json.max_output_tokens : (json.max_completion_tokens ?? json.max_tokens)
   return numberAtLeast(0, caps)
+}
+
+/** `min_tokens` and `ignore_eos` are extensions of the engines to these two routes. */
+function minOutput(route: Route, json: JsonObject, cap: number | undefined): number | undefined {
+  if (route.key !== 'chat' && route.key !== 'completions') return undefined
+  if (json.ignore_eos === true && cap !== undefined) return cap
+  const least = numberAtLeast(1, json.min_tokens)
+  return least === undefined || cap === undefined ? least : Math.min(least, cap)
 }
 
 function malformed(message: string): ProxyError {

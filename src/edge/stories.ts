@@ -1,9 +1,13 @@
 /** The requests between their offer and their last byte, and the wish to know when there are none. */
+import type { PermitId } from '../core/events.ts'
+import type { ExchangeFacts } from '../core/records.ts'
 import type { RequestId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { ClientAnswer } from './answer.ts'
+import { headerOf } from './classify.ts'
 import type { Intake } from './intake.ts'
 import type { Relay } from './relay.ts'
+import { traceIdOf } from './request-id.ts'
 
 export interface Story {
   readonly intake: Intake
@@ -35,21 +39,36 @@ export class Stories {
     return this.#open.entries()
   }
 
-  /** Forgets one and gives its bytes back; idempotent. Telling the gate is the caller's part. */
-  close(requestId: RequestId): void {
+  /** Forgets one and gives its bytes back; idempotent. Returns what the log is to say of its exchange. */
+  close(requestId: RequestId): ExchangeFacts {
     const story = this.#open.get(requestId)
-    if (story === undefined) return
+    if (story === undefined) return {}
     this.#open.delete(requestId)
     story.intake.body.release()
     story.answer.onLeft = () => {}
-    if (this.#open.size > 0) return
-    for (const resolve of this.#onIdle.splice(0)) resolve()
+    if (this.#open.size === 0) for (const resolve of this.#onIdle.splice(0)) resolve()
+    return exchangeFacts(story)
+  }
+
+  /** The same for whoever holds that permit. */
+  closePermit(permitId: PermitId): void {
+    for (const [requestId, { relay }] of this.#open) {
+      if (relay?.permitId === permitId) this.close(requestId)
+    }
   }
 
   /** Resolves as soon as none is open. */
   idle(): Promise<void> {
     if (this.#open.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#onIdle.push(resolve))
+  }
+}
+
+function exchangeFacts({ intake, answer, relay }: Story): ExchangeFacts {
+  return {
+    status: answer.status,
+    finishReason: relay?.tally.finishReason,
+    traceId: traceIdOf(headerOf(intake.headers, 'traceparent')),
   }
 }
 

@@ -38,6 +38,7 @@ export class StreamBody implements UpstreamBody {
 
   onEnd(nowMs: Ms): void {
     const { pass, event } = this.#tap.end()
+    this.#exits.tally.finishReason = this.#tap.finishReason
     if (this.#take(pass, event, nowMs)) return
     if (this.#held !== undefined && !this.#done) {
       this.#exits.bounce('reset', 'the stream ended before any content', true)

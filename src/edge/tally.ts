@@ -10,7 +10,7 @@ export interface Tally {
   firstTokenAtMs: Ms | undefined
   lastTokenAtMs: Ms | undefined
   usage: Usage | undefined
-  status: number | undefined
+  finishReason: string | undefined
   slowReader: boolean
 }
 
@@ -21,7 +21,7 @@ export function newTally(): Tally {
     firstTokenAtMs: undefined,
     lastTokenAtMs: undefined,
     usage: undefined,
-    status: undefined,
+    finishReason: undefined,
     slowReader: false,
   }
 }
@@ -36,6 +36,5 @@ export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): Settl
     ...(tally.lastTokenAtMs === undefined ? {} : { lastTokenAtMs: tally.lastTokenAtMs }),
     ...(tally.usage === undefined ? {} : { usage: tally.usage }),
     ...(tally.slowReader ? { slowReader: true } : {}),
-    ...(tally.status === undefined ? {} : { upstreamStatus: tally.status }),
   }
 }

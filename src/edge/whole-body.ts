@@ -56,7 +56,11 @@ export class WholeBody implements UpstreamBody {
       return
     }
     const { status, headers, dialect } = this.#facts
-    if (!this.#refused) tally.usage = adapter.readUsage(dialect, body)
+    if (!this.#refused) {
+      const { usage, finishReason } = adapter.readWhole(dialect, body)
+      tally.usage = usage
+      tally.finishReason = finishReason
+    }
     answer.whole(status, headers, body)
     this.#exits.committed(body)
     this.#exits.finish(this.#refused ? 'client_error' : 'completed')

@@ -51,8 +51,16 @@ export interface StreamTap {
   feed(bytes: Uint8Array): { readonly pass: readonly Uint8Array[]; readonly event: TapEvent }
   /** To be called once at the end of the body: what was held back and what an unterminated last frame said. */
   end(): { readonly pass: readonly Uint8Array[]; readonly event: TapEvent }
+  /** Why the generation ended, in the engine's word (of the last choice that ended); known once the stream is over. */
+  readonly finishReason: string | undefined
   /** True when the bytes passed on so far end between two frames, where a comment may be put. */
   readonly betweenFrames: boolean
+}
+
+/** What a whole response said of itself, where it did. */
+export interface WholeReading {
+  readonly usage?: Usage | undefined
+  readonly finishReason?: string | undefined
 }
 
 export interface TapOptions {
@@ -76,8 +84,8 @@ export interface EngineAdapter {
   /** Reads a metrics page in one forward walk; undefined when the page shows no gauge of this engine. */
   parseLoad(page: string): LoadSample | undefined
   createTap(options: TapOptions): StreamTap
-  /** Takes a whole, not streamed response body: its usage, when it has one. */
-  readUsage(dialect: Dialect, body: Uint8Array): Usage | undefined
+  /** Reads a whole, not streamed response body. */
+  readWhole(dialect: Dialect, body: Uint8Array): WholeReading
   /** Judges a response by status and (the beginning of) its body. */
   classify(status: number, body: Uint8Array): { readonly class: ResponseClass; readonly message: string }
   /** The smallest generation that proves the engine works. */

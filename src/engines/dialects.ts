@@ -2,6 +2,7 @@
 import type { Usage } from '../core/events.ts'
 import type { Dialect } from './adapter.ts'
 import { asObject, type Failure, parseJson, readFailure } from './failures.ts'
+import { anthropicFinish, openaiFinishes, responsesFinish, tgiFinish } from './finish.ts'
 import type { Frame } from './sse.ts'
 import { anthropicUsage, openaiUsage, responsesUsage, tgiUsage } from './usage.ts'
 
@@ -10,6 +11,8 @@ export interface Reading {
   readonly content: boolean
   /** The generation's end. Of one that stops at once it is all there is to show for its one token. */
   readonly ends: boolean
+  /** Why it ended, as the engine says it. */
+  readonly finishReason?: string
   readonly failure?: Failure
   readonly usage?: Usage
   readonly done: boolean
@@ -24,7 +27,7 @@ export interface DialectReader {
   looksLikeContent(frame: Frame): boolean
   /** Whether the frame, holding no content, may say anything else of note. */
   worthReading(frame: Frame): boolean
-  /** Whether the last content frame may say more than that: usage, or an end of the engine's own making. */
+  /** Whether the last content frame may say more than that: usage, or why it is the last. */
   lastWorthReading(frame: Frame): boolean
   read(event: string, data: string): Reading
   /** What a frame too long to look into is taken for, by its beginning. */
@@ -77,7 +80,7 @@ const KEY_BYTES = OPENAI_KEYS.map((key) => Buffer.from(`"${key}"`))
 const ERROR_KEY = Buffer.from('"error"')
 const USAGE_KEY = Buffer.from('"usage"')
 const DONE_MARK = Buffer.from('[DONE]')
-const ABORT_VALUE = Buffer.from('"abort"')
+const FINISH_KEY = Buffer.from('"finish_reason"')
 const ERROR_EVENT = Buffer.from('event: error')
 
 function filled(value: unknown): boolean {
@@ -94,11 +97,6 @@ function choiceHasContent(choice: unknown): boolean {
   return delta !== undefined && OPENAI_KEYS.some((key) => filled(delta[key]))
 }
 
-function finishOf(choice: unknown): string | undefined {
-  const reason = asObject(choice)?.finish_reason
-  return typeof reason === 'string' && reason !== '' ? reason : undefined
-}
-
 function readOpenai(event: string, data: string): Reading {
   if (data.startsWith('[DONE]')) return { ...NOTHING, done: true }
   const frame = asObject(parseJson(data))
@@ -109,11 +107,13 @@ function readOpenai(event: string, data: string): Reading {
   if (failed !== undefined) return { ...NOTHING, failure: failed }
   const choices = Array.isArray(frame.choices) ? frame.choices : []
   const usage = openaiUsage(frame.usage)
-  const finishes = choices.map(finishOf)
+  const finishes = openaiFinishes(frame)
   const aborted = finishes.includes('abort')
+  const finishReason = finishes.at(-1)
   return {
     content: choices.some(choiceHasContent),
-    ends: !aborted && finishes.some((reason) => reason !== undefined),
+    ends: !aborted && finishes.length > 0,
+    ...(finishReason === undefined ? {} : { finishReason }),
     ...(usage === undefined ? {} : { usage }),
     done: false,
     usageOnly: usage !== undefined && Array.isArray(frame.choices) && choices.length === 0,
@@ -139,10 +139,11 @@ function openaiReader(): DialectReader {
     },
     worthReading: (frame) =>
       find(frame, USAGE_KEY) >= 0 ||
+      keyHasValue(frame, FINISH_KEY) ||
       find(frame, DONE_MARK) >= 0 ||
       find(frame, ERROR_KEY) >= 0 ||
       find(frame, ERROR_EVENT) >= 0,
-    lastWorthReading: (frame) => keyHasValue(frame, USAGE_KEY) || find(frame, ABORT_VALUE) >= 0,
+    lastWorthReading: (frame) => keyHasValue(frame, USAGE_KEY) || keyHasValue(frame, FINISH_KEY),
     read: readOpenai,
     oversized: () => ({ content: true, done: false }),
   }
@@ -180,8 +181,13 @@ function readAnthropic(event: string, data: string): Reading {
   if (type === 'content_block_start')
     return { ...NOTHING, content: asObject(frame.content_block)?.type === 'tool_use' }
   const usage = anthropicUsage(frame.usage ?? asObject(frame.message)?.usage)
-  const stop = asObject(frame.delta)?.stop_reason
-  return { ...NOTHING, ...(usage === undefined ? {} : { usage }), ends: typeof stop === 'string' }
+  const finishReason = anthropicFinish(frame)
+  return {
+    ...NOTHING,
+    ...(usage === undefined ? {} : { usage }),
+    ...(finishReason === undefined ? {} : { finishReason }),
+    ends: finishReason !== undefined,
+  }
 }
 
 function anthropicReader(): DialectReader {
@@ -213,7 +219,14 @@ function readResponses(event: string, data: string): Reading {
   }
   if (RESPONSE_ENDS.has(type)) {
     const usage = responsesUsage(response?.usage)
-    return { ...NOTHING, ...(usage === undefined ? {} : { usage }), ends: true, done: true }
+    const finishReason = responsesFinish(response ?? {})
+    return {
+      ...NOTHING,
+      ...(usage === undefined ? {} : { usage }),
+      ...(finishReason === undefined ? {} : { finishReason }),
+      ends: true,
+      done: true,
+    }
   }
   if (type.endsWith('.delta')) return { ...NOTHING, content: filled(frame.delta) }
   if (type !== 'response.output_item.added')
@@ -244,10 +257,12 @@ function readTgi(_event: string, data: string): Reading {
   const failed = readFailure(frame)
   if (failed !== undefined) return { ...NOTHING, failure: failed }
   const usage = tgiUsage(frame.details)
+  const finishReason = tgiFinish(frame)
   const done = typeof frame.generated_text === 'string'
   return {
     ...NOTHING,
     ...(usage === undefined ? {} : { usage }),
+    ...(finishReason === undefined ? {} : { finishReason }),
     content: asObject(frame.token) !== undefined || done,
     done,
   }

@@ -1,7 +1,15 @@
 /** What all engines with an OpenAI-shaped surface share; each kind overrides what differs. */
-import type { Usage } from '../core/events.ts'
-import type { Dialect, EngineAdapter, EngineKind, LoadSample, StreamTap, TapOptions } from './adapter.ts'
+import type {
+  Dialect,
+  EngineAdapter,
+  EngineKind,
+  LoadSample,
+  StreamTap,
+  TapOptions,
+  WholeReading,
+} from './adapter.ts'
 import { asObject, classOfFailure, parseJson, readFailure } from './failures.ts'
+import { anthropicFinish, openaiFinishes, responsesFinish, tgiFinish } from './finish.ts'
 import { createTap } from './tap.ts'
 import { anthropicUsage, openaiUsage, responsesUsage, tgiUsage } from './usage.ts'
 
@@ -19,19 +27,19 @@ export interface EngineTraits {
   readonly probe?: (servedName: string) => { readonly path: string; readonly body: string }
 }
 
-function readUsage(dialect: Dialect, body: Uint8Array): Usage | undefined {
+function readWhole(dialect: Dialect, body: Uint8Array): WholeReading {
   const parsed = parseJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
   const value = asObject(Array.isArray(parsed) ? parsed[0] : parsed)
-  if (value === undefined) return undefined
+  if (value === undefined) return {}
   switch (dialect) {
     case 'openai':
-      return openaiUsage(value.usage)
+      return { usage: openaiUsage(value.usage), finishReason: openaiFinishes(value).at(-1) }
     case 'responses':
-      return responsesUsage(value.usage)
+      return { usage: responsesUsage(value.usage), finishReason: responsesFinish(value) }
     case 'anthropic':
-      return anthropicUsage(value.usage)
+      return { usage: anthropicUsage(value.usage), finishReason: anthropicFinish(value) }
     case 'tgi':
-      return tgiUsage(value.details)
+      return { usage: tgiUsage(value.details), finishReason: tgiFinish(value) }
     default:
       return dialect satisfies never
   }
@@ -61,7 +69,7 @@ export function defineEngine(traits: EngineTraits): EngineAdapter {
     ownedHeaders: traits.ownedHeaders ?? [],
     parseLoad: traits.parseLoad ?? (() => undefined),
     createTap: (options: TapOptions): StreamTap => createTap(options),
-    readUsage,
+    readWhole,
     classify,
     probe: traits.probe ?? completionProbe,
   }

@@ -29,6 +29,7 @@ class Tap implements StreamTap {
   readonly #classOf: (failure: Failure) => ResponseClass
   #seenContent = false
   #usage: Usage | undefined
+  #finishReason: string | undefined
   #done = false
   /** The last content frame: its end reason and usage are read once, when the stream is over. */
   #last: Frame | undefined
@@ -47,6 +48,10 @@ class Tap implements StreamTap {
     this.#reader = dialectReader(settings.dialect)
     this.#strip = settings.stripUsage
     this.#classOf = settings.classOf ?? ((failure) => classOfFailure(200, failure))
+  }
+
+  get finishReason(): string | undefined {
+    return this.#finishReason
   }
 
   get betweenFrames(): boolean {
@@ -138,6 +143,7 @@ class Tap implements StreamTap {
       this.#last = frame
     }
     if (reading.usage !== undefined) this.#noteUsage(reading.usage)
+    if (reading.finishReason !== undefined) this.#finishReason = reading.finishReason
     if (reading.failure !== undefined) tally.error ??= this.#errorOf(reading.failure)
     if (reading.aborted) tally.error ??= ENGINE_ABORT
     if (!reading.done || this.#done) return
@@ -169,6 +175,7 @@ class Tap implements StreamTap {
     const { event, data } = readFrame(last)
     const reading = this.#reader.read(event, data)
     if (reading.aborted) this.#tally.error ??= ENGINE_ABORT
+    this.#finishReason ??= reading.finishReason
     // With usage in every frame, the last one knows the most; it is not read before it is the last.
     const known = this.#usage?.outputTokens ?? 0
     if (reading.usage !== undefined && (reading.usage.outputTokens ?? 0) > known)

@@ -9,7 +9,11 @@ export interface LinearEstimate {
   samples: number
 }
 
-/** Drift of the truth per sample as a share of the prior variance: about the last 300 samples count. */
+/**
+ * Drift of the truth per sample as a share of the prior variance. The gain settles at priorStd * sqrt(DRIFT_RATIO) /
+ * noiseStd, both deviations of the observed value, so what counts is the last noiseStd / priorStd * 316 samples: of
+ * decode windows of ten steps some 200 with a prior unsure by 0.3 of itself, and some 6 with one unsure by 10.
+ */
 const DRIFT_RATIO = 1e-5
 /** Pull of the mean towards the prior per sample, so that unexcited directions don't wander for ever. */
 const PULL_RATIO = 1e-5

@@ -235,7 +235,6 @@ export class SimDispatcher {
         ...(outcome === 'completed'
           ? { usage: { promptTokens, outputTokens: contentEvents, cachedTokens } }
           : {}),
-        upstreamStatus: outcome === 'client_error' ? 400 : 200,
       },
     })
   }

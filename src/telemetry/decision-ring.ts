@@ -66,11 +66,6 @@ export class DecisionRing {
     this.#hold(held)
   }
 
-  /** The decision that a request waits on, while the ring still holds it. */
-  decisionOf(requestId: string): DecisionRecord | undefined {
-    return this.#held.get(requestId)?.decision
-  }
-
   /** Matching entries, newest first. */
   last(limit: number, filter: RingFilter = {}): readonly RingEntry[] {
     const found: RingEntry[] = []

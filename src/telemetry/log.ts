@@ -2,7 +2,8 @@
 import pino, { type DestinationStream, type Logger } from 'pino'
 import { RateLimit } from './rate-limit.ts'
 
-export type LogLevel = 'debug' | 'info' | 'warn' | 'error' | 'silent'
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof LOG_LEVELS)[number]
 export type LogFields = Readonly<Record<string, unknown>>
 
 export interface Log {

@@ -46,7 +46,7 @@ export const LABEL_VALUES = {
     'no_replica',
     'draining',
   ],
-  bounce: ['connect_failed', 'reset', 'engine_full', 'engine_error', 'no_progress'],
+  bounce: ['connect_failed', 'reset', 'engine_full', 'engine_error'],
   replicaState: ['live', 'ramping', 'suspect', 'down', 'draining'],
   trust: ['trusted', 'cautious', 'fallback'],
   direction: ['late', 'early'],

@@ -1,6 +1,6 @@
 /** Keeps the accounts: takes what the edge and the rim tell, and feeds metrics, attainment, /decisions and the log. */
 import type { BounceCause } from '../core/events.ts'
-import type { DecisionRecord, Settlement } from '../core/records.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
@@ -10,7 +10,7 @@ import { DecisionRing } from './decision-ring.ts'
 import type { BuildFacts } from './global-metrics.ts'
 import { bounded, errorFields, type Log, type LogFields } from './log.ts'
 import { Metrics } from './metrics.ts'
-import { REQUEST_EVENT, requestFields } from './request-line.ts'
+import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
 import type { SamplePorts } from './samples.ts'
 
 export interface ObserverOptions {
@@ -39,12 +39,6 @@ export interface LoadedConfig {
 const DEFAULT_RING = { entries: 2000, bytes: 8 * 1024 * 1024 }
 /** Requests between decision and settlement whose numbers are kept for their log line. */
 const MAX_OPEN_REQUESTS = 20_000
-
-/** What is kept of a decision for the log line of its request. */
-interface OpenDecision {
-  readonly decision: DecisionRecord
-  readonly candidatesSeen: number
-}
 
 /** A ready observer; see `Observer`. */
 export function createObserver(options: ObserverOptions): Observer {
@@ -83,13 +77,13 @@ export class Observer {
     if (this.#open.size > MAX_OPEN_REQUESTS) this.#forgetOldest()
   }
 
-  onSettled(settlement: Settlement): void {
+  onSettled(settlement: Settlement, exchange: ExchangeFacts = {}): void {
     const open = this.#open.get(settlement.requestId)
     this.#open.delete(settlement.requestId)
     this.attainment.count(settlement, this.#nowMs())
     this.metrics.settled(settlement)
     this.decisions.settled(settlement)
-    const fields = requestFields(settlement, open?.decision, this.#nameOf, open?.candidatesSeen)
+    const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
   }
 
@@ -128,7 +122,7 @@ export class Observer {
     this.#often(`state ${replica} ${to}`, level, 'replica_state', fields)
   }
 
-  /** A configuration is in force, at start or after a reload. `fields`: what changed, for the this.log. */
+  /** A configuration is in force, at start or after a reload. `fields`: what changed, for the log. */
   onLoaded(loaded: LoadedConfig, fields: LogFields = {}): void {
     this.attainment.configure(loaded.catalog)
     this.metrics.configure(loaded.catalog)
@@ -136,10 +130,9 @@ export class Observer {
     this.log.line('info', 'config_loaded', { digest: loaded.digest, mode: loaded.mode, ...fields })
   }
 
-  /** A reload failed and the old configuration goes on. */
-  onReloadFailed(problems: string): void {
+  /** A reload failed and the old configuration goes on; whoever reloads logs why. */
+  onReloadFailed(): void {
     this.metrics.global.reloadFailed()
-    this.log.line('error', 'reload_failed', { problems: problems.slice(0, 4000) })
   }
 
   /** Stages of shutting down, and whatever else happens once. */

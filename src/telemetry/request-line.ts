@@ -1,5 +1,5 @@
 /** The one log line of a request: how it was decided and how it ended, in numbers, without a word of its prompt. */
-import type { CandidateView, DecisionRecord, Settlement, Verdict } from '../core/records.ts'
+import type { CandidateView, DecisionRecord, ExchangeFacts, Settlement, Verdict } from '../core/records.ts'
 import { type AdmittedWord, admittedWord } from '../slo/decision-word.ts'
 import { bounded, type LogFields } from './log.ts'
 
@@ -21,20 +21,27 @@ export function decisionWord(settlement: Settlement, decision: DecisionRecord | 
   return admittedWord(settlement.attempts, decision?.waitedMs ?? settlement.queueMs)
 }
 
-/**
- * Fields of the line. `decision` is the last one made for the request, if any was; of its candidates, of whom it saw
- * `candidatesSeen`, the ones to be shown are enough. `nameOf` hides URLs.
- */
+/** What is kept of the last decision for a request until its line is written. */
+export interface OpenDecision {
+  /** Of its candidates, the ones to be shown are enough. */
+  readonly decision: DecisionRecord
+  /** How many there were. */
+  readonly candidatesSeen: number
+}
+
+/** Fields of the line; `open` when anything was decided. `nameOf` hides URLs. */
 export function requestFields(
   settlement: Settlement,
-  decision: DecisionRecord | undefined,
+  exchange: ExchangeFacts,
   nameOf: (replicaId: string) => string,
-  candidatesSeen = decision?.candidates.length ?? 0,
+  open: OpenDecision | undefined,
 ): LogFields {
   const { offer, verdict, replicaId } = settlement
+  const { status, finishReason, traceId } = exchange
   const fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
+    trace_id: traceId,
     tenant: bounded(offer.tenant),
     product: bounded(offer.product),
     model: offer.pool,
@@ -43,9 +50,11 @@ export function requestFields(
     kind: offer.kind,
     stream: offer.streamed,
     retry_count: offer.retryCount,
-    decision: decisionWord(settlement, decision),
+    decision: decisionWord(settlement, open?.decision),
     reason: settlement.shedReason,
     outcome: settlement.outcome,
+    status,
+    finish_reason: finishReason === undefined ? undefined : bounded(finishReason),
     slo: verdict.kind,
     slo_cause: verdict.cause,
     ttft_good: verdict.ttftGood,
@@ -59,25 +68,31 @@ export function requestFields(
     predicted_ttft_ms: rounded(settlement.predictedTtftMs),
     tpot_ms: rounded(settlement.tpotMs),
     e2e_ms: rounded(settlement.e2eMs),
-    prompt_tokens: rounded(settlement.promptTokens),
-    prompt_tokens_estimated: rounded(offer.promptTokens),
-    output_tokens: settlement.outputTokens,
-    counted_by: settlement.countedBy,
-    max_output_tokens: offer.maxOutputTokens,
-    sequences: offer.sequences,
-    body_bytes: offer.bodyBytes,
+    ...sizeFields(settlement),
     steer_ttft_ms: offer.steerTtftMs,
     steer_tpot_ms: offer.steerTpotMs,
     ...prefixFields(offer),
   }
-  if (decision === undefined) return fields
-  return Object.assign(fields, decisionFields(decision, nameOf, candidatesSeen))
+  if (open === undefined) return fields
+  return Object.assign(fields, decisionFields(open, nameOf))
+}
+
+function sizeFields({ offer, promptTokens, outputTokens, countedBy }: Settlement): LogFields {
+  return {
+    prompt_tokens: rounded(promptTokens),
+    prompt_tokens_estimated: rounded(offer.promptTokens),
+    output_tokens: outputTokens,
+    counted_by: countedBy,
+    min_output_tokens: offer.minOutputTokens,
+    max_output_tokens: offer.maxOutputTokens,
+    sequences: offer.sequences,
+    body_bytes: offer.bodyBytes,
+  }
 }
 
 function decisionFields(
-  decision: DecisionRecord,
+  { decision, candidatesSeen }: OpenDecision,
   nameOf: (replicaId: string) => string,
-  candidatesSeen: number,
 ): LogFields {
   const { verdict, wouldHave } = decision
   return {
@@ -115,6 +130,7 @@ function candidateFields(view: CandidateView, nameOf: (replicaId: string) => str
     replica: nameOf(view.replicaId),
     gate: view.gate,
     predicted_ttft_ms: rounded(view.predictedTtftMs),
+    bound_ttft_ms: rounded(view.boundTtftMs),
     uncached_tokens: rounded(view.uncachedTokens),
     backlog_tokens: rounded(view.backlogTokens),
     running_sequences: view.runningSequences,

@@ -54,6 +54,13 @@ function causeOf(code: string): UpstreamFault['cause'] {
   return 'protocol'
 }
 
+/** Clients are told this, so it names no address: system errors and connect timeouts do. */
+function messageOf(error: NodeJS.ErrnoException, cause: UpstreamFault['cause']): string {
+  const { code = '', syscall, message } = error
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connecting took too long'
+  return syscall === undefined ? message || cause : `${syscall} ${code}`
+}
+
 export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
   readonly request: OpenRequest
   readonly #host: ExchangeHost
@@ -170,10 +177,7 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
     this.#handler.onEnd()
   }
 
-  onResponseError(
-    _controller: Dispatcher.DispatchController,
-    error: Error & { readonly code?: string },
-  ): void {
+  onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
     if (this.#settled) return
     const cause = causeOf(error.code ?? '')
     if (this.#mayRetry(cause)) {
@@ -187,7 +191,7 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
       return
     }
     const sent = this.#sentAtMs !== undefined
-    this.#fail({ phase: this.#phase, cause, sent, message: error.message || cause })
+    this.#fail({ phase: this.#phase, cause, sent, message: messageOf(error, cause) })
   }
 
   #dispatch(fresh: boolean): void {

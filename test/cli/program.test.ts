@@ -36,10 +36,25 @@ describe('sluice', () => {
     [['validate']],
     [['validate', '--format', 'xml', 'x']],
     [['--nope']],
+    [['serve', '-c', 'x.yaml', '--log-level', 'loud']],
+    [['load', 'http://127.0.0.1:8080']],
   ])('ends with 2 for %j and says how to get help', async (args) => {
     const { err, code } = await run(args)
     expect(code).toBe(2)
     expect(err).toContain('--help')
+  })
+
+  it('shows default times as people write them', async () => {
+    expect((await run(['load', '--help'])).out).toContain('(default: 1m)')
+  })
+
+  it.each([
+    [['init', '-o', '/no/such/folder/x.yaml'], 'there is no folder /no/such/folder'],
+    [['healthcheck', '--url', 'nonsense'], 'write for example http://127.0.0.1:9090'],
+  ])('ends with 1 for %j and says what to do', async (args, advice) => {
+    const { err, code } = await run(args)
+    expect(code).toBe(1)
+    expect(err).toContain(advice)
   })
 
   it('knows what a mistyped command meant', async () => {
@@ -113,6 +128,10 @@ describe('sluice validate', () => {
     })
     expect(files[1].problems.map(({ path }: { path: string }) => path)).toContain('mode')
     expect(files[2].problems[0]).toMatchObject({ message: 'there is no such file' })
+  })
+
+  it('is silent about a good file when it is told to be quiet', async () => {
+    expect(await run(['validate', '-q', '-'], { stdin: MINIMAL })).toEqual({ out: '', err: '', code: 0 })
   })
 
   it('lets warnings pass unless it is strict', async () => {

@@ -94,7 +94,9 @@ describe('sluice engine', () => {
     expect((await run(['engine', '--api-key-env', 'NO_SUCH'])).err).toContain('NO_SUCH, which is not set')
     const taken = await startEngine({ profile: 'demo/slow' })
     try {
-      expect((await run(['engine', '--port', String(taken.port)])).err).toContain('EADDRINUSE')
+      expect((await run(['engine', '--port', String(taken.port)])).err).toContain(
+        'something else listens there already',
+      )
     } finally {
       await taken.close()
     }

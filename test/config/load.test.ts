@@ -271,7 +271,11 @@ const MODEL_FAULTS: readonly [string, string, string, string?][] = [
   ['{ replicas: [http://a:1], profile: H200 }', 'models[0].profile', 'no profile', 'known here: known/gpu'],
 ]
 
-const profiles = { ids: ['known/gpu'], floorTtftMs: (id: string) => (id === 'known/gpu' ? 40 : undefined) }
+const profiles = {
+  ids: ['known/gpu'],
+  floorTtftMs: (id: string) => (id === 'known/gpu' ? 40 : undefined),
+  floorTpotMs: (id: string) => (id === 'known/gpu' ? 8.25 : undefined),
+}
 
 describe('a fault', () => {
   const expectFault = (problems: readonly Problem[], place: string, message: string, suggestion = '') => {
@@ -447,7 +451,22 @@ ${second}classes: { ${classes} }
     expect(problemsOf(result)[0]).toMatchObject({ severity: 'error', path: 'classes.c.models.a.ttft' })
   })
 
+  it('is a warning for the pace of a stream, since engines may speculate', () => {
+    const [problem, ...more] = problemsOf(load(fleet('c: { tpot: 8ms }', spare), { profiles }))
+    expect(more).toEqual([])
+    expect(problem).toMatchObject({ severity: 'warning', path: 'classes.c.tpot', line: 5, column: 23 })
+    expect(problem?.message).toContain('8.3ms a token')
+    expect(problem?.suggestion).toBe('write for example models: { a: { tpot: 20ms } }')
+    const [only] = problemsOf(load(fleet('c: { tpot: 8ms }'), { profiles }))
+    expect(only?.suggestion).toBe('write for example tpot: 20ms')
+    const [own] = problemsOf(
+      load(fleet('c: { tpot: 1s, models: { a: { tpot: 8ms } } }', spare), { profiles }),
+    )
+    expect(own).toMatchObject({ severity: 'warning', path: 'classes.c.models.a.tpot' })
+    expect(own?.suggestion).toBe('write for example tpot: 20ms')
+  })
+
   it('says nothing of targets above it', () => {
-    expect(problemsOf(load(fleet('c: { ttft: 40ms }'), { profiles }))).toEqual([])
+    expect(problemsOf(load(fleet('c: { ttft: 40ms, tpot: 9ms }'), { profiles }))).toEqual([])
   })
 })

@@ -48,7 +48,6 @@ export function inFlightOf(permitId: number, offer: Offer, change: Partial<InFli
     enteredAtMs: offer.receivedAtMs,
     dispatchedAtMs: offer.receivedAtMs,
     uncachedTokens: offer.promptTokens,
-    aheadTokens: 0,
     contentEvents: 0,
     ...change,
   }

@@ -72,6 +72,20 @@ describe('a reroute', () => {
     expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
   })
 
+  it('leaves a waiter the patience that it had when it was sent: a failed attempt is no waiting', () => {
+    const state = { open: false }
+    const gate = gateWith({ scheduler: holding(state) })
+    const slo = sloOf({ maxWaitMs: 1000, overload: 'wait' })
+    gate.handle({ kind: 'offer', offer: someOffer({ slo }) }, 0)
+    state.open = true
+    const first = dispatchOf(gate.handle({ kind: 'tick' }, 400))
+    state.open = false
+    const effects = gate.handle({ kind: 'bounce', permitId: first.permitId, cause: 'engine_full' }, 5400)
+    expect(effects).toEqual([{ kind: 'wakeAt', atMs: 6000 }])
+    expect(gate.handle({ kind: 'tick' }, 5999)).toEqual([{ kind: 'wakeAt', atMs: 6000 }])
+    expect(gate.handle({ kind: 'tick' }, 6000)).toMatchObject([{ kind: 'shed', reason: 'wait_expired' }, {}])
+  })
+
   it('still ends when the client has given up', () => {
     const state = { open: true }
     const gate = gateWith({ scheduler: holding(state) })

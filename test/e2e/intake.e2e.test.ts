@@ -151,6 +151,15 @@ describe('a path', () => {
     expect(rig.gate.counts.offered).toBe(0)
   })
 
+  it('of passthrough without a live replica is a 503 with advice', async () => {
+    await start({ engines: 0, settings: { passthrough: ['/rerank'] } })
+    const client = rig.client().send({ path: '/rerank', body: {} })
+    await client.waitStatus(503)
+    await client.waitComplete()
+    expect(client.json).toMatchObject({ error: { code: 'no_replica' } })
+    expect(client.headers).toMatchObject({ 'x-should-retry': 'true', 'retry-after-ms': '5625' })
+  })
+
   it('of health answers GET and HEAD', async () => {
     await start()
     for (const method of ['GET', 'HEAD']) {
@@ -261,6 +270,15 @@ describe('a prompt', () => {
     ;(await rig.engine.nextRequest()).head().token().done()
     await guessed.waitComplete()
     await rig.settled()
+  })
+
+  it('whose answer has a length that the client fixed is offered with it', async () => {
+    await start()
+    const client = rig.chat({ max_tokens: 48, ignore_eos: true })
+    ;(await rig.engine.nextRequest()).head().token().done()
+    await client.waitComplete()
+    await rig.settled()
+    expect(rig.settlement.offer).toMatchObject({ minOutputTokens: 48, maxOutputTokens: 48 })
   })
 
   it('keeps a request id that is in use apart', async () => {

@@ -253,6 +253,18 @@ describe('a reroute', () => {
     expect(rig.settlement).toMatchObject({ outcome: 'upstream_failed', attempts: 2 })
   })
 
+  it('that fails too names no address of an engine', async () => {
+    await start({ engines: 2 })
+    await Promise.all(rig.engines.map((engine) => engine.close()))
+    const client = rig.chat()
+    await client.waitStatus(502)
+    await client.waitComplete()
+    expect(client.json).toMatchObject({
+      error: { message: expect.stringMatching(/^replica-\d: connect ECONNREFUSED$/) },
+    })
+    await rig.settled()
+  })
+
   it("never follows the client's own mistake, which is passed on unchanged", async () => {
     await start({ engines: 2 })
     const client = rig.chat({ temperature: -1 })

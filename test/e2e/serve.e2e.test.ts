@@ -3,6 +3,7 @@ import OpenAI from 'openai'
 import { afterEach, describe, expect, it } from 'vitest'
 import { healthcheckCommand } from '../../src/cli/healthcheck.ts'
 import { until } from '../support/deadline.ts'
+import { ManualClock } from '../support/manual-clock.ts'
 import { type SluiceRig, type SluiceRigOptions, startSluiceRig } from '../support/sluice-rig.ts'
 
 let rig: SluiceRig
@@ -58,6 +59,14 @@ describe('a whole Sluice', () => {
     await ask('--ready', '--url', rig.adminUrl)
     await ask('--url', 'http://127.0.0.1:1')
     expect(codes).toEqual([0, 0, 1])
+  })
+
+  it('watches over its promises until it drains', async () => {
+    const clock = new ManualClock()
+    await start({ clock })
+    expect(clock.pending).toBe(1)
+    await rig.running.drain()
+    expect(clock.pending).toBe(0)
   })
 
   it('takes a changed file without touching what runs, and keeps the old one when the new one is bad', async () => {

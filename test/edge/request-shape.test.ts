@@ -52,6 +52,21 @@ describe('the shape of a request', () => {
     expect(shapeOf(key, body).maxOutputTokens).toBe(cap)
   })
 
+  it.each([
+    ['chat', { messages: [], min_tokens: 20 }, 20],
+    ['completions', { prompt: 'x', min_tokens: 20, max_tokens: 8 }, 8],
+    ['chat', { messages: [], ignore_eos: true, max_completion_tokens: 64, min_tokens: 2 }, 64],
+    ['chat', { messages: [], ignore_eos: true, min_tokens: 2 }, 2],
+    ['chat', { messages: [], ignore_eos: true }, undefined],
+    ['chat', { messages: [], ignore_eos: false, max_tokens: 64 }, undefined],
+    ['chat', { messages: [], min_tokens: 0 }, undefined],
+    ['chat', { messages: [], min_tokens: '7' }, undefined],
+    ['messages', { messages: [], ignore_eos: true, max_tokens: 64 }, undefined],
+    ['embeddings', { input: 'x', min_tokens: 5 }, undefined],
+  ] as const)('reads what one sequence of %s makes at least from %j', (key, body, least) => {
+    expect(shapeOf(key, body).minOutputTokens).toBe(least)
+  })
+
   it('knows which answers stream', () => {
     expect(shapeOf('generate_stream', { inputs: 'x' }).streamed).toBe(true)
     expect(shapeOf('generate', { inputs: 'x', stream: true }).streamed).toBe(false)

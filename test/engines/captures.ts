@@ -47,6 +47,7 @@ export interface Tapped {
   readonly contentEvents: number
   readonly error: TapEvent['error']
   readonly usage: TapEvent['usage']
+  readonly finishReason: StreamTap['finishReason']
   readonly done: boolean
   readonly oversizedFrames: number
 }
@@ -60,6 +61,7 @@ export function runTap(tap: StreamTap, pieces: readonly Uint8Array[]): Tapped {
     contentEvents: events.reduce((sum, event) => sum + event.contentEvents, 0),
     error: events.find((event) => event.error !== undefined)?.error,
     usage: events.filter((event) => event.usage !== undefined).at(-1)?.usage,
+    finishReason: tap.finishReason,
     done: events.at(-1)?.done === true,
     oversizedFrames: events.reduce((sum, event) => sum + (event.oversizedFrames ?? 0), 0),
   }

@@ -1,5 +1,6 @@
 /** Whose fault an answer is, by status and words, for the shapes that real engines were seen to use. */
 import { describe, expect, it } from 'vitest'
+import type { Dialect } from '../../src/engines/adapter.ts'
 import { saysDraining } from '../../src/engines/failures.ts'
 import { vllm } from '../../src/engines/vllm.ts'
 import { fixture, VLLM } from './captures.ts'
@@ -44,19 +45,28 @@ describe('classify', () => {
   })
 })
 
-describe('readUsage', () => {
+describe('readWhole', () => {
   it('reads whole answers in each dialect', () => {
-    const read = (dialect: Parameters<typeof vllm.readUsage>[0], name: string): unknown =>
-      vllm.readUsage(dialect, fixture(`${VLLM}/${name}.json`))
-    expect(read('openai', 'chat')).toMatchObject({
-      outputTokens: expect.any(Number),
-      promptTokens: expect.any(Number),
+    const read = (dialect: Dialect, name: string) => vllm.readWhole(dialect, fixture(`${name}.json`))
+    const counted = { outputTokens: expect.any(Number), promptTokens: expect.any(Number) }
+    expect(read('openai', `${VLLM}/chat`)).toMatchObject({ usage: counted, finishReason: 'length' })
+    expect(read('openai', `${VLLM}/completion`)).toMatchObject({ usage: counted, finishReason: 'length' })
+    expect(read('anthropic', `${VLLM}/messages`)).toEqual({
+      usage: { promptTokens: 13, outputTokens: 8, cachedTokens: 0 },
+      finishReason: 'max_tokens',
     })
-    expect(read('openai', 'completion')).toMatchObject({ outputTokens: expect.any(Number) })
-    expect(read('anthropic', 'messages')).toEqual({ promptTokens: 13, outputTokens: 8, cachedTokens: 0 })
-    expect(read('responses', 'responses')).toMatchObject({ outputTokens: expect.any(Number) })
-    expect(vllm.readUsage('tgi', fixture('tgi-3.3.7/generate.json'))).toEqual({ outputTokens: 5 })
-    expect(vllm.readUsage('openai', Buffer.from('not json'))).toBeUndefined()
-    expect(vllm.readUsage('openai', Buffer.from('{"usage":null}'))).toBeUndefined()
+    expect(read('responses', `${VLLM}/responses`)).toMatchObject({
+      usage: counted,
+      finishReason: 'max_output_tokens',
+    })
+    expect(read('tgi', 'tgi-3.3.7/generate')).toEqual({ usage: { outputTokens: 5 }, finishReason: 'length' })
   })
+
+  it.each(['not json', '[]', '{"usage":null,"choices":[{"finish_reason":null}]}'])(
+    'finds nothing in %s',
+    (text) => {
+      expect(vllm.readWhole('openai', Buffer.from(text)).usage).toBeUndefined()
+      expect(vllm.readWhole('openai', Buffer.from(text)).finishReason).toBeUndefined()
+    },
+  )
 })

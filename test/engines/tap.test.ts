@@ -84,6 +84,39 @@ describe('the end of a stream', () => {
     expect(tap('openai', delta({ content: 'a' })).done).toBe(false)
   })
 
+  it.each([
+    [`${VLLM}/chat-stream.sse`, 'openai', 'length'],
+    [`${VLLM}/chat-stream-stop.sse`, 'openai', 'stop'],
+    [`${VLLM}/chat-stream-usage-continuous.sse`, 'openai', 'length'],
+    [`${VLLM}/completion-stream.sse`, 'openai', 'length'],
+    ['llamacpp-11549/chat-stream-usage.sse', 'openai', 'length'],
+    ['tgi-3.3.7/chat-stream-usage.sse', 'openai', 'length'],
+    [`${VLLM}/messages-stream.sse`, 'anthropic', 'max_tokens'],
+    [`${VLLM}/responses-stream.sse`, 'responses', 'max_output_tokens'],
+    [`${VLLM}/sigterm-default-decoding.sse`, 'openai', undefined],
+  ] as const)('says why in %s', (name, dialect, reason) => {
+    expect(captured(name, dialect).finishReason).toBe(reason)
+  })
+
+  it('says why in a frame without content, with the last content, and of the choice that ends last', () => {
+    const done = 'data: [DONE]\n\n'
+    expect(tap('openai', delta({ content: 'a' }), delta({}, 'tool_calls'), done).finishReason).toBe(
+      'tool_calls',
+    )
+    expect(tap('openai', delta({ content: 'a' }), delta({ content: 'b' }, 'stop')).finishReason).toBe('stop')
+    const both = tap(
+      'openai',
+      delta({ content: 'a' }, 'stop'),
+      delta({ content: 'b' }),
+      delta({}, 'length'),
+      done,
+    )
+    expect(both.finishReason).toBe('length')
+    const details = { finish_reason: 'eos_token', generated_tokens: 1 }
+    expect(tap('tgi', { token: { text: 'a' }, generated_text: 'a', details }).finishReason).toBe('eos_token')
+    expect(tap('openai', delta({ content: '"finish_reason":"stop"' }), done).finishReason).toBeUndefined()
+  })
+
   it('tells of an engine that aborted by itself, before or after content', () => {
     expect(tap('openai', delta({ content: '' }, 'abort'), 'data: [DONE]\n\n')).toMatchObject({
       contentEvents: 0,

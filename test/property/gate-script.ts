@@ -39,7 +39,7 @@ export const script: fc.Arbitrary<readonly Command[]> = fc.array(
 
 const OVERLOADS: readonly OverloadAction[] = ['shed', 'demote', 'wait']
 const STATES: readonly ReplicaState[] = ['live', 'live', 'ramping', 'suspect', 'down', 'draining']
-const CAUSES = ['connect_failed', 'reset', 'engine_full', 'engine_error', 'no_progress'] as const
+const CAUSES = ['connect_failed', 'reset', 'engine_full', 'engine_error'] as const
 const OUTCOMES = [
   'completed',
   'completed',

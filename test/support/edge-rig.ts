@@ -1,16 +1,15 @@
 /** The traffic side on a real socket with a real gate in front of scripted engines; its end proves that nothing is left. */
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createAdaptorServer } from '@hono/node-server'
 import { createGate, type Gate } from '../../src/core/gate.ts'
 import type { GateSettings } from '../../src/core/gate-settings.ts'
-import type { DecisionRecord, Settlement } from '../../src/core/records.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement } from '../../src/core/records.ts'
 import type { ReplicaReport } from '../../src/core/replica.ts'
 import type { SloClass } from '../../src/core/request.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { createApp } from '../../src/edge/app.ts'
 import { systemClock } from '../../src/edge/clock.ts'
 import { Edge } from '../../src/edge/edge.ts'
+import { createTrafficServer, type ServerLimits } from '../../src/edge/server.ts'
 import type { EdgeSettings } from '../../src/edge/settings.ts'
 import type { EngineKind } from '../../src/engines/adapter.ts'
 import { engineAdapter } from '../../src/engines/registry.ts'
@@ -64,6 +63,7 @@ export interface RigOptions {
   readonly gate?: Partial<GateSettings>
   readonly engineKind?: EngineKind
   readonly maxModelLenTokens?: number
+  readonly server?: Partial<ServerLimits>
 }
 
 export class Rig {
@@ -71,6 +71,8 @@ export class Rig {
   readonly edge: Edge
   readonly gate: Gate
   readonly settlements: Settlement[] = []
+  /** What the log is told beside each settlement. */
+  readonly exchanges: ExchangeFacts[] = []
   readonly decisions: DecisionRecord[] = []
   readonly bounces: string[] = []
   readonly rejections: string[] = []
@@ -115,7 +117,10 @@ export class Rig {
       clock: systemClock,
       observer: {
         onDecision: (record) => this.decisions.push(record),
-        onSettled: (settlement) => this.settlements.push(settlement),
+        onSettled: (settlement, exchange) => {
+          this.settlements.push(settlement)
+          this.exchanges.push(exchange)
+        },
         onBounced: (replicaId, cause) => this.bounces.push(`${replicaId} ${cause}`),
         onRejected: (code) => this.rejections.push(code),
         onClamped: () => {},
@@ -127,9 +132,13 @@ export class Rig {
       ready: () => true,
     })
     for (const replica of reports) this.edge.dispatcher.tell({ kind: 'replicaChanged', replica })
-    const { fetch } = createApp(this.edge, () => 0.5)
-    this.#server = createAdaptorServer({ fetch, overrideGlobalObjects: false }) as Server
-    this.#server.requestTimeout = 0
+    const onRejected = (code: string) => this.rejections.push(code)
+    this.#server = createTrafficServer({
+      edge: this.edge,
+      rng: () => 0.5,
+      observer: { onRejected },
+      ...(options.server === undefined ? {} : { limits: options.server }),
+    })
   }
 
   get engine(): ScriptedEngine {

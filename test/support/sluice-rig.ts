@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Running, startSluice } from '../../src/cli/serve.ts'
 import { readConfig } from '../../src/config/read.ts'
+import type { Clock } from '../../src/upstream/clock.ts'
 import { until } from './deadline.ts'
 import { RawClient } from './raw-client.ts'
 import { type ScriptedEngine, scriptedEngine, vllmPage } from './scripted-engine.ts'
@@ -12,6 +13,7 @@ export interface SluiceRigOptions {
   readonly engines?: number
   /** Lines of YAML beside `listen`, `admin` and `models`. */
   readonly yaml?: string
+  readonly clock?: Clock
 }
 
 export class SluiceRig {
@@ -78,7 +80,8 @@ export async function startSluiceRig(options: SluiceRigOptions = {}): Promise<Sl
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
   const anywhere = { host: '127.0.0.1', port: 0 }
   const config = { ...loaded.config, listen: anywhere, admin: { ...loaded.config.admin, listen: anywhere } }
-  const running = await startSluice({ config, path, env: {}, logLevel: 'silent' })
+  const clock = options.clock === undefined ? {} : { clock: options.clock }
+  const running = await startSluice({ config, path, env: {}, logLevel: 'silent', ...clock })
   const rig = new SluiceRig(engines, running, folder)
   await until(
     () => running.runtime.fleet.reports().every(({ state }) => state === 'live' || state === 'ramping'),

@@ -18,16 +18,19 @@ describe('the line of a request', () => {
     const { observer, lines } = rig()
     const settlement = { ...good(), replicaId: 'r1', predictedTtftMs: 210.12345 }
     observer.onDecision(decisionOf(settlement.offer))
-    observer.onSettled(settlement)
+    observer.onSettled(settlement, { status: 200, finishReason: 'stop', traceId: 'abcd' })
     expect(lines()).toHaveLength(1)
     expect(lines('request')[0]).toMatchObject({
       level: 'info',
       v: 1,
       request_id: 'r1',
+      trace_id: 'abcd',
       model: 'm',
       class: 'chat',
       decision: 'queued',
       outcome: 'completed',
+      status: 200,
+      finish_reason: 'stop',
       slo: 'good',
       replica: 'r1',
       ttft_ms: 300,
@@ -82,7 +85,7 @@ describe('the line of a request', () => {
     observer.onDecision(
       decisionOf(offer, { candidates, verdict: { kind: 'admit', replicaId: 'r0', permitId: 1 } }),
     )
-    observer.onSettled({ ...good(), requestId: huge, offer })
+    observer.onSettled({ ...good(), requestId: huge, offer }, { finishReason: huge })
     expect(text[0]?.length).toBeLessThan(5000)
     const line = JSON.parse(text[0] ?? '') as Record<string, unknown[]> & { request_id: string }
     expect(line.request_id).toHaveLength(MAX_TEXT_CHARS + 1)

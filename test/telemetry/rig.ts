@@ -108,8 +108,6 @@ export function rig() {
   return { clock, parts, samples, observer, lines, text }
 }
 
-export type Rig = ReturnType<typeof rig>
-
 /** Samples of a page by `name{labels}`. */
 export function samplesOf(page: string): Map<string, number> {
   const samples = new Map<string, number>()

@@ -9,10 +9,10 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import { freePort } from '../../bench/relay/children.mjs'
 import { TTFT_BASE_MS, TTFT_PER_1K_TOKENS_MS } from '../../bench/vllm/score.mjs'
 import { fleetCases, until } from './fleet-cases.mjs'
 import { sdkCases } from './sdk-cases.mjs'
@@ -23,14 +23,6 @@ const ROOT = join(HERE, '..', '..')
 const STATE = join(ROOT, '.real-vllm')
 const ENGINE_ARGS = ['--enable-auto-tool-choice', '--tool-call-parser', 'hermes']
 const TIGHT_CLASS = 'tight'
-
-async function freePort() {
-  const server = createServer()
-  await new Promise((done) => server.listen(0, '127.0.0.1', done))
-  const { port } = server.address()
-  await new Promise((done) => server.close(done))
-  return port
-}
 
 /** Functional cases run in a class without targets: a slow machine must not turn them into refusals. */
 function configText({ port, adminPort, enginePorts, key }) {

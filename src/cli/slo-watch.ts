@@ -1,0 +1,18 @@
+/** Looks at SLO health every few seconds, so that a change of state is logged even when nobody scrapes. */
+import type { Ms } from '../core/units.ts'
+import type { Observer } from '../telemetry/observer.ts'
+import type { Clock, Stop } from '../upstream/clock.ts'
+
+/** Often against the shortest window, which is 5 minutes, in ms. */
+export const SLO_WATCH_MS: Ms = 10_000
+
+/** Watches until stopped. A fault of one look is told to the observer and does not end the watch. */
+export function watchSloHealth(observer: Pick<Observer, 'health' | 'onFault'>, clock: Clock): Stop {
+  return clock.every(SLO_WATCH_MS, () => {
+    try {
+      observer.health()
+    } catch (error) {
+      observer.onFault(error)
+    }
+  })
+}
