@@ -24,6 +24,7 @@ const LINGER_MS: Ms = 1000
 /** Headers of an engine that clients may see; length and connection are ours to say. */
 const PASSED_HEADERS = [
   'content-type',
+  'content-encoding',
   'retry-after',
   'retry-after-ms',
   'openai-processing-ms',
@@ -76,8 +77,10 @@ export class ClientAnswer {
   /** Sends the 200 of a stream, unless it is out already. */
   beginStream(upstream: Headers): void {
     if (this.started) return
+    const encoding = upstream['content-encoding']
     this.#head(200, {
       'content-type': upstream['content-type'] ?? EVENT_STREAM,
+      ...(typeof encoding !== 'string' ? {} : { 'content-encoding': encoding }),
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     })

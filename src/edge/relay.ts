@@ -7,6 +7,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
+import { EncodedBody } from './encoded-body.ts'
 import type { Intake } from './intake.ts'
 import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
@@ -98,10 +99,13 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.tally.status = status
     const { offer, outbound } = this.intake
     const { dialect } = outbound.route
-    if (status === 200 && offer.streamed && isEventStream(headers)) {
+    const streams = status === 200 && offer.streamed && isEventStream(headers)
+    if (!streams) this.#body = new WholeBody({ status, headers, dialect }, this)
+    else if (isEncoded(headers)) this.#body = new EncodedBody(headers, this)
+    else {
       const tap = this.adapter.createTap({ dialect, stripUsage: injectsUsage(outbound) })
       this.#body = new StreamBody(tap, headers, this)
-    } else this.#body = new WholeBody({ status, headers, dialect }, this)
+    }
   }
 
   onBytes(bytes: Uint8Array): void {
@@ -261,6 +265,11 @@ export class Relay implements UpstreamHandler, BodyExits {
     const { limits, timeouts } = this.intake.settings
     return this.intake.offer.streamed ? timeouts.firstByteMs : limits.requestMs
   }
+}
+
+function isEncoded(headers: ResponseHeaders): boolean {
+  const encoding = headers['content-encoding']
+  return encoding !== undefined && !(typeof encoding === 'string' && /^(identity)?$/i.test(encoding.trim()))
 }
 
 function isEventStream(headers: ResponseHeaders): boolean {
