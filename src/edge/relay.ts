@@ -140,11 +140,13 @@ export class Relay implements UpstreamHandler, BodyExits {
       if (nowMs - this.#pausedAtMs > betweenBytesMs) this.#dropStalledClient()
       return
     }
-    const limitMs = this.#body?.started === true ? betweenBytesMs : this.#firstByteMs()
+    const started = this.#body?.started === true
+    const limitMs = started ? betweenBytesMs : this.#firstByteMs()
     if (nowMs - this.#heardAtMs > limitMs) {
-      this.#blame({ cause: 'no_progress', message: `no byte for ${limitMs} ms` })
-      const message = `${this.replica.name} has sent nothing for ${limitMs} ms`
-      this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
+      const limit = started ? 'timeouts.between_bytes' : this.#firstByteLimit
+      const silence = `has sent nothing for ${limitMs} ms (${limit})`
+      this.#blame({ cause: 'no_progress', message: silence })
+      this.#giveUp('upstream_timeout', `${this.replica.name} ${silence}`, 'upstream_timeout', 'truncated')
       return
     }
     if (!this.intake.offer.streamed || this.#body?.betweenFrames === false) return
@@ -264,6 +266,10 @@ export class Relay implements UpstreamHandler, BodyExits {
   #firstByteMs(): Ms {
     const { limits, timeouts } = this.intake.settings
     return this.intake.offer.streamed ? timeouts.firstByteMs : limits.requestMs
+  }
+
+  get #firstByteLimit(): string {
+    return this.intake.offer.streamed ? 'timeouts.first_byte' : 'limits.request'
   }
 }
 
