@@ -6,6 +6,8 @@ import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.t
 
 /** Held before the first content at most; beyond it the stream is passed on, content or not. */
 const HOLD_BYTES = 64 * 1024
+/** As much of an error's type as is kept; it is the engine's text, of any length. */
+const ERROR_TYPE_CHARS = 64
 
 export class StreamBody implements UpstreamBody {
   readonly #tap: StreamTap
@@ -56,10 +58,12 @@ export class StreamBody implements UpstreamBody {
     const { tally } = this.#exits
     let broke: string | undefined
     if (event.usage !== undefined) tally.usage = { ...tally.usage, ...event.usage }
+    tally.oversizedFrames += event.oversizedFrames ?? 0
     if (event.done) this.#done = true
     if (event.error !== undefined) {
       const inside = event.contentEvents === 0 && this.#held !== undefined
       if (inside && this.#refusedInside(event.error)) return true
+      tally.engineError ??= event.error.type.slice(0, ERROR_TYPE_CHARS)
       if (this.#failure === undefined && !inside && isEnginesFault(event.error.class))
         broke = event.error.message
       this.#failure ??= inside ? 'client_error' : 'truncated'

@@ -12,6 +12,9 @@ export interface Tally {
   usage: Usage | undefined
   status: number | undefined
   slowReader: boolean
+  /** The type of the first error event inside the stream. */
+  engineError: string | undefined
+  oversizedFrames: number
 }
 
 export function newTally(): Tally {
@@ -23,6 +26,8 @@ export function newTally(): Tally {
     usage: undefined,
     status: undefined,
     slowReader: false,
+    engineError: undefined,
+    oversizedFrames: 0,
   }
 }
 
@@ -37,5 +42,7 @@ export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): Settl
     ...(tally.usage === undefined ? {} : { usage: tally.usage }),
     ...(tally.slowReader ? { slowReader: true } : {}),
     ...(tally.status === undefined ? {} : { upstreamStatus: tally.status }),
+    ...(tally.engineError === undefined ? {} : { engineError: tally.engineError }),
+    ...(tally.oversizedFrames === 0 ? {} : { oversizedFrames: tally.oversizedFrames }),
   }
 }
