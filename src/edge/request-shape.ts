@@ -167,7 +167,8 @@ function malformed(message: string): ProxyError {
   return new ProxyError('malformed', message)
 }
 
-/** Whether the client wants the usage frame of its stream itself. */
+/** Whether the client wants the usage frame of its stream itself. Engines read words and numbers as a yes, too. */
 export function asksForUsage(shape: RequestShape): boolean {
-  return shape.streamOptions?.include_usage === true
+  const wish = shape.streamOptions?.include_usage
+  return wish !== undefined && wish !== null && wish !== false
 }

@@ -22,7 +22,7 @@ import { Connection } from '../../src/upstream/connection.ts'
 import type { Replica } from '../../src/upstream/ports.ts'
 import { until } from './deadline.ts'
 import { RawClient } from './raw-client.ts'
-import { type ScriptedEngine, scriptedEngine } from './scripted-engine.ts'
+import { type ScriptedEngine, type ScriptedEngineOptions, scriptedEngine } from './scripted-engine.ts'
 
 export function sloClass(name: string, rest: Partial<SloClass> = {}): SloClass {
   return {
@@ -64,6 +64,8 @@ export interface RigOptions {
   readonly gate?: Partial<GateSettings>
   readonly engineKind?: EngineKind
   readonly maxModelLenTokens?: number
+  /** How the engines themselves are made. */
+  readonly engine?: ScriptedEngineOptions
 }
 
 export class Rig {
@@ -195,7 +197,9 @@ export class Rig {
 }
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const engines = await Promise.all(Array.from({ length: options.engines ?? 1 }, () => scriptedEngine()))
+  const engines = await Promise.all(
+    Array.from({ length: options.engines ?? 1 }, () => scriptedEngine(options.engine)),
+  )
   const rig = new Rig(engines, options)
   await rig.listen()
   return rig
