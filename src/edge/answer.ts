@@ -4,12 +4,15 @@ import type { Ms } from '../core/units.ts'
 import type { Dialect } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
 import { errorEvent, type Rng, refusalOf } from './refusal.ts'
+import { sendTail } from './tail.ts'
 
 export interface AnswerOptions {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly dialect: Dialect
   readonly rng: Rng
+  /** A client that takes nothing of what is left of its answer for that long is cut, in ms. */
+  readonly stallMs: Ms
 }
 
 type Headers = Readonly<Record<string, string | string[]>>
@@ -44,6 +47,7 @@ export class ClientAnswer {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
   readonly #rng: Rng
+  readonly #stallMs: Ms
   #ended = false
   /** Kept here until the head is written: set one by one on the response, each would be checked and copied twice. */
   readonly #headers: Record<string, string> = {}
@@ -53,6 +57,7 @@ export class ClientAnswer {
     this.#outgoing = options.outgoing
     this.dialect = options.dialect
     this.#rng = options.rng
+    this.#stallMs = options.stallMs
     this.#outgoing.on('error', () => {})
     this.#outgoing.on('drain', () => this.onDrain())
     this.#outgoing.once('close', () => {
@@ -125,13 +130,13 @@ export class ClientAnswer {
   whole(status: number, headers: Headers, body: Uint8Array): void {
     this.#ended = true
     this.#head(status, { ...passed(headers), 'content-length': body.length })
-    this.#outgoing.end(body)
+    this.#finish(body)
   }
 
   end(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#outgoing.end()
+    this.#finish()
   }
 
   /** Ends without an end, so that the client sees a cut and no completion. */
@@ -164,14 +169,19 @@ export class ClientAnswer {
     if (lingering) {
       this.#outgoing.write(refusal.body)
       this.#linger()
-    } else this.#outgoing.end(refusal.body)
+    } else this.#finish(Buffer.from(refusal.body))
   }
 
   /** The last word on a stream that is under way and between two frames. */
   endWithEvent(code: ErrorCode, message: string): void {
     if (this.#ended || this.left) return
     this.#ended = true
-    this.#outgoing.end(errorEvent({ code, message, dialect: this.dialect }))
+    this.#finish(Buffer.from(errorEvent({ code, message, dialect: this.dialect })))
+  }
+
+  /** Ends the answer: nobody else looks after it from here on. */
+  #finish(last?: Uint8Array): void {
+    sendTail(this.#outgoing, last, this.#stallMs)
   }
 
   #head(status: number, headers: OutgoingHttpHeaders): void {

@@ -64,6 +64,8 @@ export interface RigOptions {
   readonly gate?: Partial<GateSettings>
   readonly engineKind?: EngineKind
   readonly maxModelLenTokens?: number
+  /** Models that each engine serves, by its place; `tiny` when not told. */
+  readonly pools?: readonly (readonly string[])[]
   /** How the engines themselves are made. */
   readonly engine?: ScriptedEngineOptions
 }
@@ -84,6 +86,7 @@ export class Rig {
   readonly #connections: Connection[]
   readonly #server: Server
   readonly #clients: RawClient[] = []
+  readonly #accepted = new Set<object>()
 
   constructor(engines: ScriptedEngine[], options: RigOptions) {
     this.engines = engines
@@ -132,12 +135,20 @@ export class Rig {
     const { fetch } = createApp(this.edge, () => 0.5)
     this.#server = createAdaptorServer({ fetch, overrideGlobalObjects: false }) as Server
     this.#server.requestTimeout = 0
+    this.#server.on('connection', (socket) => {
+      this.#accepted.add(socket)
+      socket.once('close', () => this.#accepted.delete(socket))
+    })
   }
 
   get engine(): ScriptedEngine {
     const [engine] = this.engines
     if (engine === undefined) throw new Error('this rig has no engine')
     return engine
+  }
+  /** Connections of clients that are open. */
+  get connections(): number {
+    return this.#accepted.size
   }
   get port(): number {
     return (this.#server.address() as AddressInfo).port
@@ -236,11 +247,11 @@ function replicaOf(
 }
 
 function reportOf(at: number, options: RigOptions): ReplicaReport {
-  const { maxModelLenTokens } = options
+  const { maxModelLenTokens, pools } = options
   return {
     replicaId: `r${at}`,
-    pools: ['tiny'],
-    groupId: 'tiny',
+    pools: pools?.[at] ?? ['tiny'],
+    groupId: pools?.[at]?.[0] ?? 'tiny',
     state: 'live',
     limits: maxModelLenTokens === undefined ? {} : { maxModelLenTokens },
     generation: 1,
