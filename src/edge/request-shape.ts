@@ -1,6 +1,6 @@
 /** Reads from a request's JSON what judgement needs: model, prompt, size, sequences and caps. */
 import { ProxyError } from '../errors.ts'
-import { isObject, type JsonObject, numberAtLeast, stringOf } from './json.ts'
+import { isNestedDeeper, isObject, type JsonObject, numberAtLeast, stringOf } from './json.ts'
 import { PromptWriter, type Rendered } from './prompt-text.ts'
 import type { Route } from './routes.ts'
 
@@ -23,6 +23,9 @@ export interface RequestShape {
   /** Names of the top-level members. */
   readonly fields: ReadonlySet<string>
 }
+
+/** No prompt or schema comes near it, and walking deeper JSON exhausts the stack, here and in engines. */
+const MAX_NESTING = 200
 
 interface Prompt extends Rendered {
   readonly prompts: number
@@ -61,6 +64,9 @@ function parse(body: Buffer): JsonObject {
     throw malformed(`the body is not valid JSON${position === undefined ? '' : ` at ${position}`}`)
   }
   if (!isObject(json)) throw malformed('the body must be a JSON object')
+  if (isNestedDeeper(json, MAX_NESTING)) {
+    throw malformed(`the body is nested more than ${MAX_NESTING} levels deep`)
+  }
   return json
 }
 
