@@ -52,3 +52,9 @@ export class EncodedBody implements UpstreamBody {
     this.#exits.firstToken()
   }
 }
+
+/** Whether a body is anything but plain. */
+export function isEncoded(headers: ResponseHeaders): boolean {
+  const encoding = headers['content-encoding']
+  return encoding !== undefined && !(typeof encoding === 'string' && /^(identity)?$/i.test(encoding.trim()))
+}

@@ -7,7 +7,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
-import { EncodedBody } from './encoded-body.ts'
+import { EncodedBody, isEncoded } from './encoded-body.ts'
 import type { Intake } from './intake.ts'
 import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
@@ -50,6 +50,8 @@ export class Relay implements UpstreamHandler, BodyExits {
   #over = false
   /** The exchange has ended by itself: there is nothing left to abort. */
   #closed = false
+  /** The breaker has heard of it: an error event and the reset behind it are one fault. */
+  #blamed = false
   #heardAtMs: Ms
   #pausedAtMs: Ms | undefined
   #pausedMs: Ms = 0
@@ -122,7 +124,7 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   onFault(fault: UpstreamFault): void {
     this.#closed = true
-    if (this.#over) return
+    if (this.#over || this.#hasEnded()) return
     this.#blame(fault)
     const message = `${this.replica.name}: ${fault.message}`
     if (fault.cause === 'timeout' && fault.phase !== 'connect') {
@@ -143,6 +145,7 @@ export class Relay implements UpstreamHandler, BodyExits {
     const started = this.#body?.started === true
     const limitMs = started ? betweenBytesMs : this.#firstByteMs()
     if (nowMs - this.#heardAtMs > limitMs) {
+      if (this.#hasEnded()) return
       const limit = started ? 'timeouts.between_bytes' : this.#firstByteLimit
       const silence = `has sent nothing for ${limitMs} ms (${limit})`
       this.#blame({ cause: 'no_progress', message: silence })
@@ -156,7 +159,7 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** The client is gone: nothing more is generated for it. */
   clientLeft(): void {
-    this.finish('client_left')
+    this.finish(this.#body?.ended ?? 'client_left')
   }
 
   /** `limits.request` is over. */
@@ -210,6 +213,8 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** Tells the breaker; of a stream that has brought content it has heard already, and not this. */
   #blame(fault: UpstreamFault | ToldFault): void {
+    if (this.#blamed) return
+    this.#blamed = true
     if (this.tally.firstTokenAtMs === undefined) this.replica.reportFault(fault)
     else if (fault.cause !== 'aborted') this.replica.reportFault({ cause: 'broken', message: fault.message })
   }
@@ -220,9 +225,18 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#owner.bounced(this, cause, message)
   }
 
+  /** Ends it as its own end marker has said, when that has come. */
+  #hasEnded(): boolean {
+    const ended = this.#body?.ended
+    if (ended === undefined) return false
+    this.answer.end()
+    this.finish(ended)
+    return true
+  }
+
   /** Ends it from our side: with words while they can still be said, else by a cut. */
   #giveUp(code: ErrorCode, message: string, before: SettleOutcome, after: SettleOutcome): void {
-    if (this.#over) return
+    if (this.#over || this.#hasEnded()) return
     const started = this.#body?.started === true
     if (!started) this.answer.refuse(code, message)
     else if (this.#body?.betweenFrames === true) this.answer.endWithEvent(code, message)
@@ -271,11 +285,6 @@ export class Relay implements UpstreamHandler, BodyExits {
   get #firstByteLimit(): string {
     return this.intake.offer.streamed ? 'timeouts.first_byte' : 'limits.request'
   }
-}
-
-function isEncoded(headers: ResponseHeaders): boolean {
-  const encoding = headers['content-encoding']
-  return encoding !== undefined && !(typeof encoding === 'string' && /^(identity)?$/i.test(encoding.trim()))
 }
 
 function isEventStream(headers: ResponseHeaders): boolean {

@@ -33,6 +33,10 @@ export class StreamBody implements UpstreamBody {
     return this.#held !== undefined || this.#tap.betweenFrames
   }
 
+  get ended(): SettleOutcome | undefined {
+    return this.#done && this.#held === undefined ? this.#outcome : undefined
+  }
+
   onBytes(bytes: Uint8Array, nowMs: Ms): void {
     const { pass, event } = this.#tap.feed(bytes)
     this.#take(pass, event, nowMs)
@@ -50,7 +54,11 @@ export class StreamBody implements UpstreamBody {
     if (this.#failure === undefined && !this.#done) {
       this.#exits.broke('the stream ended without its end marker')
     }
-    this.#exits.finish(this.#failure ?? (this.#done ? 'completed' : 'truncated'))
+    this.#exits.finish(this.#outcome)
+  }
+
+  get #outcome(): SettleOutcome {
+    return this.#failure ?? (this.#done ? 'completed' : 'truncated')
   }
 
   /** Returns true when an exit was taken. */
