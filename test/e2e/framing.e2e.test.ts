@@ -80,6 +80,19 @@ describe('an answer is framed once', () => {
   })
 })
 
+describe('an interim answer of the engine', () => {
+  it.each([true, false])('goes nowhere, and the real one follows; streamed: %s', async (stream) => {
+    const client = rig.chat({ stream })
+    const exchange = await rig.engine.nextRequest()
+    exchange.raw('HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n')
+    if (stream) exchange.head().token(' fine').done()
+    else exchange.respondJson(200, { text: ' fine' })
+    await client.waitComplete()
+    expect([client.status, client.text.includes(' fine')]).toEqual([200, true])
+    expect(client.headers.link).toBeUndefined()
+  })
+})
+
 describe('an answer of the engine that can be read in two ways', () => {
   const ok = 'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n'
 

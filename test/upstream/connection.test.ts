@@ -1,4 +1,5 @@
 /** Sockets to one replica, against a scripted engine: faults named, limits kept, nothing left open. */
+import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Connection } from '../../src/upstream/connection.ts'
 import type { OpenRequest, UpstreamFault, UpstreamStream } from '../../src/upstream/ports.ts'
@@ -208,6 +209,31 @@ describe('a time-out of the library underneath', () => {
       vi.useRealTimers()
     }
     expect(engine.requests).toHaveLength(1)
+  })
+})
+
+describe('an engine that answers before it has read the body', () => {
+  it.each(['destroy', 'resetAndDestroy'] as const)('and then goes by %s is heard', async (go) => {
+    const hasty = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 7\r\n\r\ntoo big', () =>
+          setImmediate(() => socket[go]()),
+        )
+      })
+    })
+    const listening = deferred()
+    hasty.listen(0, '127.0.0.1', listening.resolve)
+    await within(listening.promise, 'the hasty engine to listen')
+    const { port } = hasty.address() as AddressInfo
+    const other = new Connection({ url: `http://127.0.0.1:${port}`, connectTimeoutMs: 1000 }, clock)
+    const record = new Record_()
+    other.open(post([Buffer.alloc(16 * 1024 * 1024)]), record)
+    expect(await record.outcome('the answer')).toBe('end')
+    expect([record.status, record.text]).toEqual([413, 'too big'])
+    await other.close()
+    hasty.close()
   })
 })
 
