@@ -1,7 +1,7 @@
 /** Frames of every make pass as they came and are accounted for alike. */
-import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Settlement } from '../../src/core/records.ts'
+import { until } from '../support/deadline.ts'
 import { type Rig, startRig } from '../support/edge-rig.ts'
 import { type EngineScript, play } from '../support/engine-script.ts'
 import type { RawClient } from '../support/raw-client.ts'
@@ -64,6 +64,7 @@ describe('accounting', () => {
     ['data: without a space', { style: { space: '' } }],
     ['CRLF and no space', { style: { lineEnd: '\r\n', space: '' }, cut: [5] }],
     ['ids', { style: { ids: true } }],
+    ['ids and CR', { style: { ids: true, lineEnd: '\r' }, cut: [7] }],
     ['an event name', { style: { event: 'message' } }],
     ['data over two lines', { style: { twoLines: true } }],
     [
@@ -136,25 +137,45 @@ describe('a comment', () => {
     expect(settlement).toMatchObject({ outcome: 'completed', outputTokens: 2, countedBy: 'events' })
   })
 
-  it('of ours never makes the OpenAI SDK see an empty event, not in a stream with ids either', async () => {
-    const sdk = new OpenAI({ baseURL: `${rig.url}/v1`, apiKey: 'none', maxRetries: 0 })
-    const messages = [{ role: 'user' as const, content: 'Hello' }]
-    const streaming = sdk.chat.completions.create({ model: 'tiny', messages, stream: true })
+  it('of ours ends no event, not even for a decoder that emits empty ones once it has seen an id', async () => {
+    const client = rig.chat()
     const exchange = await rig.engine.nextRequest()
     exchange.style = { ids: true }
     exchange.head().role().token(' a')
-    const texts: string[] = []
-    const read = (async () => {
-      for await (const chunk of await streaming) texts.push(chunk.choices[0]?.delta.content ?? '')
-    })()
-    // Long enough for several heartbeats.
-    await new Promise((resolve) => setTimeout(resolve, 300))
+    await client.waitText(' a')
+    await until(() => (client.text.match(/: sluice/g)?.length ?? 0) >= 2, 'two heartbeats')
     exchange.token(' b').finish().done()
-    await read
-    expect(texts.join('')).toBe(' a b')
+    await client.waitComplete()
+    expect(eagerlyDecoded(client.text)).toEqual(['role', ' a', ' b', 'stop', '[DONE]'])
     await rig.settled()
   })
 })
+
+/** What each event says, by the rule of OpenAI's Python SDK: a blank line ends an event as soon as an id is known. */
+function eagerlyDecoded(text: string): string[] {
+  const said: string[] = []
+  let data: string[] = []
+  let idSeen = false
+  for (const line of text.split('\n').slice(0, -1)) {
+    if (line.startsWith('id:')) idSeen = true
+    else if (line.startsWith('data: ')) data.push(line.slice(6))
+    else if (line === '' && (data.length > 0 || idSeen)) {
+      const payload = data.join('\n')
+      data = []
+      if (payload === '[DONE]') said.push(payload)
+      else {
+        const [choice] = (
+          JSON.parse(payload) as { choices: { delta: Record<string, string>; finish_reason: string }[] }
+        ).choices
+        said.push(
+          choice?.finish_reason ??
+            (choice?.delta.role === undefined ? (choice?.delta.content ?? '') : 'role'),
+        )
+      }
+    }
+  }
+  return said
+}
 
 describe('a frame that is no chunk', () => {
   const odd = [
