@@ -19,9 +19,9 @@ export function sendTail(outgoing: ServerResponse, last: Uint8Array | undefined,
     else outgoing.end(last.subarray(handedOver))
     handedOver = last?.length ?? 0
   }
-  outgoing.on('drain', push)
   push()
-  if (outgoing.writableEnded && outgoing.writableLength === 0) return
+  if (!outgoing.writableEnded) outgoing.on('drain', push)
+  else if (outgoing.writableLength === 0) return
   let taken = handedOver - outgoing.writableLength
   const timer = setInterval(() => {
     // Behind another answer on the same connection its turn has not come.

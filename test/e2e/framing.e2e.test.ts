@@ -1,6 +1,10 @@
 /** One way to say where a message ends, in both directions, and nothing that two parsers could read in two ways. */
+import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { until } from '../support/deadline.ts'
 import { type Rig, startRig } from '../support/edge-rig.ts'
+import { play } from '../support/engine-script.ts'
+import { anyMutations, FUZZ, mutated } from '../support/mutations.ts'
 import type { RawClient } from '../support/raw-client.ts'
 import type { ScriptedExchange } from '../support/scripted-exchange.ts'
 
@@ -162,6 +166,58 @@ describe('a request that can be read in two ways', () => {
     expect(client.status).toBe(400)
     expect(client.received.toString().match(/HTTP\/1\.1/g)).toHaveLength(1)
     expect(rig.engine.requests).toHaveLength(0)
+  })
+
+  it('or that is only bytes gone wrong is answered or cut, and what an engine gets of it is a request', async () => {
+    rig.engine.on('/v1/chat/completions', play({ frames: 1 }))
+    rig.engine.on('/rerank', (exchange) => exchange.respondJson(200, {}))
+    const body = JSON.stringify({
+      model: 'tiny',
+      stream: true,
+      messages: [{ role: 'user', content: 'Hello' }],
+    })
+    const whole = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nx-request-id: a\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+    const chunked = `${head}transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n`
+    const pieces = [
+      '\r\n',
+      '\n',
+      '\r',
+      ':',
+      ' ',
+      '\0',
+      'HTTP/1.0',
+      'content-length: 9\r\n',
+      'transfer-encoding: chunked\r\n',
+      'expect: 100-continue\r\n',
+      'connection: close\r\n',
+      '0\r\n\r\n',
+      'ffffffff\r\n',
+      'GET',
+      '//',
+      '%00',
+    ]
+    const anyBytes = fc
+      .tuple(fc.constantFrom(whole, chunked, whole + chunked), anyMutations(pieces, 3))
+      .map(([text, mutations]) => mutated(Buffer.from(text), mutations))
+    let answered = 0
+    const law = fc.asyncProperty(anyBytes, async (bytes) => {
+      const client = rig.client().raw(bytes)
+      // What is incomplete is waited for, until the client gives up.
+      await until(() => client.complete || client.ended, 'an answer', 40).catch(() => client.halfClose())
+      if (!client.complete) await client.waitEnded()
+      if (client.status === 200) answered += 1
+      client.leave()
+    })
+    await fc.assert(law, FUZZ.runs(150))
+    expect(answered).toBeGreaterThan(5)
+    for (const { method, path, rawHeaders, body: sent } of rig.engine.requests) {
+      expect([method, path.split('?')[0]]).toEqual([
+        'POST',
+        expect.stringMatching(/^\/(rerank|v1\/chat\/completions)$/),
+      ])
+      expect(rawHeaders.map(([name]) => name.toLowerCase())).not.toContain('transfer-encoding')
+      if (path === '/v1/chat/completions') expect(() => JSON.parse(sent.toString())).not.toThrow()
+    }
   })
 
   it.each(['CONNECT x:80', 'TRACE /v1/models', 'GET http://x/v1/chat/completions', 'PRI *', 'OPTIONS *'])(
