@@ -74,27 +74,37 @@ describe('the pages', () => {
   })
 })
 
+/** The tests that a row of a table names, as `path` "title": each file must exist and hold that title. */
+function expectWitnesses(row: string): void {
+  const witnesses = [...row.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)]
+  expect(witnesses).not.toEqual([])
+  for (const [, path = '', title = ''] of witnesses) {
+    expect(exists(path), path).toBe(true)
+    expect(read(path)).toContain(title)
+  }
+}
+
 describe('docs/invariants.md', () => {
   const rows = read('docs/invariants.md')
     .split('\n')
     .filter((line) => /^\| I\d+ \|/.test(line))
-  /** `path` "title": the file must exist and hold that title. */
-  const witnesses = (row: string): { path: string; title: string }[] =>
-    [...row.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)].map(([, path, title]) => ({
-      path: path ?? '',
-      title: title ?? '',
-    }))
 
   it('numbers its laws from 1', () => {
     expect(rows.map((row) => row.split('|')[1]?.trim())).toEqual(rows.map((_, place) => `I${place + 1}`))
     expect(rows.length).toBeGreaterThan(9)
   })
 
-  it.each(rows)('has a test for %s', (row) => {
-    expect(witnesses(row)).not.toEqual([])
-    for (const { path, title } of witnesses(row)) {
-      expect(exists(path), path).toBe(true)
-      expect(read(path)).toContain(title)
-    }
+  it.each(rows)('has a test for %s', expectWitnesses)
+})
+
+describe('docs/behaviours.md', () => {
+  const rows = read('docs/behaviours.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ') && !line.startsWith('| behaviour'))
+
+  it('is found', () => {
+    expect(rows.length).toBeGreaterThan(30)
   })
+
+  it.each(rows)('has a test for %s', expectWitnesses)
 })

@@ -68,12 +68,19 @@ function broken(message: string, suggestion?: string): SourceTree {
 
 function parse(text: string, env: Environment): SourceTree {
   const lines = new LineCounter()
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, stringKeys: true })
+  const document = parseDocument(text, {
+    lineCounter: lines,
+    prettyErrors: false,
+    stringKeys: true,
+    // Binaries, sets and dates are no plain values, and no key wants them.
+    resolveKnownTags: false,
+  })
   const place = (offset: number): Place => {
     const { line, col } = lines.linePos(offset)
     return line === 0 ? START : { line, column: col }
   }
-  const faults: Fault[] = document.errors.map((error) => ({
+  const unknownTags = document.warnings.filter(({ code }) => code === 'TAG_RESOLVE_FAILED')
+  const faults: Fault[] = [...document.errors, ...unknownTags].map((error) => ({
     ...place(error.pos[0]),
     path: [],
     ...sayYamlFault(error.code, error.message),
@@ -147,6 +154,8 @@ function sayYamlFault(code: string, message: string): { message: string; suggest
       return { message: 'a tab is used for indentation', suggestion: 'YAML wants spaces' }
     case 'MULTIPLE_DOCS':
       return { message: 'a second document starts here', suggestion: 'one file holds one; remove the ---' }
+    case 'TAG_RESOLVE_FAILED':
+      return { message: 'this tag means nothing here', suggestion: 'write the plain value' }
     case 'NON_STRING_KEY':
       return { message: 'this key is not a plain name' }
     default:

@@ -73,6 +73,10 @@ export interface SettleReport {
   readonly usage?: Usage
   /** The client took bytes so slowly that the gaps are its own. */
   readonly slowReader?: boolean
+  /** The type that the engine gave an error event inside a stream, cut short. */
+  readonly engineError?: string
+  /** Frames too long to be looked into; each was taken for one content event. */
+  readonly oversizedFrames?: number
 }
 
 /** Whether a request counts and how it was judged; `slo/judge` alone makes these. */
@@ -130,5 +134,7 @@ export interface Settlement {
   readonly outputTokens: Tokens
   readonly countedBy: 'usage' | 'events' | 'none'
   readonly predictedTtftMs?: Ms
+  readonly engineError?: string
+  readonly oversizedFrames?: number
   readonly verdict: SloVerdict
 }

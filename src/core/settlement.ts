@@ -31,6 +31,8 @@ export function settleInFlight(inFlight: InFlight, report: SettleReport, judge: 
     countedBy:
       report.usage?.outputTokens !== undefined ? 'usage' : report.contentEvents > 0 ? 'events' : 'none',
     ...(inFlight.predictedTtftMs === undefined ? {} : { predictedTtftMs: inFlight.predictedTtftMs }),
+    ...(report.engineError === undefined ? {} : { engineError: report.engineError }),
+    ...(report.oversizedFrames === undefined ? {} : { oversizedFrames: report.oversizedFrames }),
   })
 }
 
@@ -55,7 +57,7 @@ export function settleWaiter(
 }
 
 type Rest = Pick<Settlement, 'attempts' | 'queueMs' | 'countedBy'> &
-  Partial<Pick<Settlement, 'replicaId' | 'predictedTtftMs'>>
+  Partial<Pick<Settlement, 'replicaId' | 'predictedTtftMs' | 'engineError' | 'oversizedFrames'>>
 
 function settlement(facts: JudgeFacts, judge: Judge, rest: Rest): Settlement {
   const { slowReader: _, ...kept } = facts

@@ -4,12 +4,15 @@ import type { Ms } from '../core/units.ts'
 import type { Dialect } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
 import { errorEvent, type Rng, refusalOf } from './refusal.ts'
+import { sendTail } from './tail.ts'
 
 export interface AnswerOptions {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly dialect: Dialect
   readonly rng: Rng
+  /** A client that takes nothing of what is left of its answer for that long is cut, in ms. */
+  readonly stallMs: Ms
 }
 
 type Headers = Readonly<Record<string, string | string[]>>
@@ -24,6 +27,7 @@ export const LINGER_MS: Ms = 1000
 /** Headers of an engine that clients may see; length and connection are ours to say. */
 const PASSED_HEADERS = [
   'content-type',
+  'content-encoding',
   'retry-after',
   'retry-after-ms',
   'openai-processing-ms',
@@ -43,6 +47,7 @@ export class ClientAnswer {
   readonly #incoming: IncomingMessage
   readonly #outgoing: ServerResponse
   readonly #rng: Rng
+  readonly #stallMs: Ms
   #ended = false
   /** Kept here until the head is written: set one by one on the response, each would be checked and copied twice. */
   readonly #headers: Record<string, string> = {}
@@ -52,6 +57,7 @@ export class ClientAnswer {
     this.#outgoing = options.outgoing
     this.dialect = options.dialect
     this.#rng = options.rng
+    this.#stallMs = options.stallMs
     this.#outgoing.on('error', () => {})
     this.#outgoing.on('drain', () => this.onDrain())
     this.#outgoing.once('close', () => {
@@ -81,8 +87,10 @@ export class ClientAnswer {
   /** Sends the 200 of a stream, unless it is out already. */
   beginStream(upstream: Headers): void {
     if (this.started) return
+    const encoding = upstream['content-encoding']
     this.#head(200, {
       'content-type': upstream['content-type'] ?? EVENT_STREAM,
+      ...(typeof encoding !== 'string' ? {} : { 'content-encoding': encoding }),
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     })
@@ -127,13 +135,13 @@ export class ClientAnswer {
   whole(status: number, headers: Headers, body: Uint8Array): void {
     this.#ended = true
     this.#head(status, { ...passed(headers), 'content-length': body.length })
-    this.#outgoing.end(body)
+    this.#finish(body)
   }
 
   end(): void {
     if (this.#ended) return
     this.#ended = true
-    this.#outgoing.end()
+    this.#finish()
   }
 
   /** Ends without an end, so that the client sees a cut and no completion. */
@@ -166,14 +174,19 @@ export class ClientAnswer {
     if (lingering) {
       this.#outgoing.write(refusal.body)
       this.#linger()
-    } else this.#outgoing.end(refusal.body)
+    } else this.#finish(Buffer.from(refusal.body))
   }
 
   /** The last word on a stream that is under way and between two frames. */
   endWithEvent(code: ErrorCode, message: string): void {
     if (this.#ended || this.left) return
     this.#ended = true
-    this.#outgoing.end(errorEvent({ code, message, dialect: this.dialect }))
+    this.#finish(Buffer.from(errorEvent({ code, message, dialect: this.dialect })))
+  }
+
+  /** Ends the answer: nobody else looks after it from here on. */
+  #finish(last?: Uint8Array): void {
+    sendTail(this.#outgoing, last, this.#stallMs)
   }
 
   #head(status: number, headers: OutgoingHttpHeaders): void {

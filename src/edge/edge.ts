@@ -143,7 +143,8 @@ export class Edge {
     { dialect }: Pick<Route, 'dialect'>,
     { incoming, outgoing }: Io,
   ): { answer: ClientAnswer; clientId: string } {
-    const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng })
+    const stallMs = this.settings.timeouts.betweenBytesMs
+    const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng, stallMs })
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
     answer.set({ 'x-request-id': clientId })
     // Where Anthropic's SDKs look for it.
@@ -190,11 +191,13 @@ export class Edge {
     try {
       const body = await this.#desk.read(incoming, lease)
       const target = replica ?? this.#anyReplica(body, tenant)
-      const { limits } = this.settings
+      const { limits, timeouts } = this.settings
       const forward: Forward = new Forward({
         replica: target,
         answer,
         clock: this.#options.clock,
+        stallMs: timeouts.betweenBytesMs,
+        totalMs: limits.requestMs,
         onOver: () => this.#forwardOver(forward, lease),
       })
       this.#forwards.add(forward)

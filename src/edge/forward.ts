@@ -1,5 +1,6 @@
 /** Relays an exchange that is not judged: paths of `passthrough`, and stored responses asked for by id. */
 import type { Ms } from '../core/units.ts'
+import type { ErrorCode } from '../errors.ts'
 import type {
   OpenRequest,
   Replica,
@@ -11,24 +12,41 @@ import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import type { ResponseHeaders } from './upstream-body.ts'
 
+export interface ForwardOptions {
+  readonly replica: Replica
+  readonly answer: ClientAnswer
+  readonly clock: Clock
+  /** Longest time that the client may take no byte, and the longest exchange in all. */
+  readonly stallMs: Ms
+  readonly totalMs: Ms
+  readonly onOver: () => void
+}
+
 export class Forward implements UpstreamHandler {
   readonly #replica: Replica
   readonly #answer: ClientAnswer
   readonly #clock: Clock
+  readonly #stallMs: Ms
   readonly #onOver: () => void
+  readonly #cancelLimit: () => void
+  #cancelStall = () => {}
   #stream: UpstreamStream | undefined
   #over = false
 
-  constructor(options: { replica: Replica; answer: ClientAnswer; clock: Clock; onOver: () => void }) {
+  constructor(options: ForwardOptions) {
     this.#replica = options.replica
     this.#answer = options.answer
     this.#clock = options.clock
+    this.#stallMs = options.stallMs
     this.#onOver = options.onOver
+    this.#cancelLimit = options.clock.after(options.totalMs, () =>
+      this.#giveUp('upstream_timeout', 'the request took longer than limits.request'),
+    )
   }
 
   open(request: OpenRequest): void {
     this.#answer.set({ 'x-sluice-replica': this.#replica.name })
-    this.#answer.onDrain = () => this.#stream?.resume()
+    this.#answer.onDrain = () => this.#resume()
     this.#answer.onLeft = () => this.end()
     this.#stream = this.#replica.open(request, this)
   }
@@ -39,7 +57,7 @@ export class Forward implements UpstreamHandler {
 
   onBytes(bytes: Uint8Array): void {
     const nowMs: Ms = this.#clock.nowMs()
-    if (!this.#over && !this.#answer.write(bytes, nowMs)) this.#stream?.pause()
+    if (!this.#over && !this.#answer.write(bytes, nowMs)) this.#pause()
   }
 
   onEnd(): void {
@@ -58,16 +76,35 @@ export class Forward implements UpstreamHandler {
 
   /** Ends it from our side. Idempotent. */
   end(): void {
+    this.#giveUp('draining', 'this Sluice is shutting down')
+  }
+
+  #giveUp(code: ErrorCode, message: string): void {
     if (this.#over) return
     if (this.#answer.started) this.#answer.cut()
-    else this.#answer.refuse('draining', 'this Sluice is shutting down', { closing: true })
+    else this.#answer.refuse(code, message, { closing: code === 'draining' })
     this.#finish()
     this.#stream?.abort()
+  }
+
+  #pause(): void {
+    this.#stream?.pause()
+    this.#cancelStall()
+    this.#cancelStall = this.#clock.after(this.#stallMs, () =>
+      this.#giveUp('upstream_timeout', 'the client takes nothing'),
+    )
+  }
+
+  #resume(): void {
+    this.#cancelStall()
+    this.#stream?.resume()
   }
 
   #finish(): void {
     if (this.#over) return
     this.#over = true
+    this.#cancelLimit()
+    this.#cancelStall()
     this.#answer.onDrain = () => {}
     this.#onOver()
   }

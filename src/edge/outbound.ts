@@ -55,7 +55,11 @@ export function bodyEdits(facts: OutboundFacts, adapter: Pick<EngineAdapter, 'ow
   const namesModel = shape.model !== undefined || route.dialect !== 'tgi'
   if (namesModel && shape.model !== engineName) edits.model = JSON.stringify(engineName)
   if (injectsUsage(facts)) {
-    edits.stream_options = JSON.stringify({ ...shape.streamOptions, include_usage: true })
+    const { streamOptions } = shape
+    // Without usage this wish means nothing; with ours it would put figures into each of the client's frames.
+    const everyFrame =
+      streamOptions?.continuous_usage_stats === undefined ? {} : { continuous_usage_stats: false }
+    edits.stream_options = JSON.stringify({ ...streamOptions, include_usage: true, ...everyFrame })
   }
   if (!facts.scheduling) {
     for (const field of adapter.ownedFields) if (shape.fields.has(field)) edits[field] = undefined

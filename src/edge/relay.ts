@@ -7,6 +7,7 @@ import type { ErrorCode } from '../errors.ts'
 import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
+import { EncodedBody, isEncoded } from './encoded-body.ts'
 import type { Intake } from './intake.ts'
 import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
@@ -49,6 +50,8 @@ export class Relay implements UpstreamHandler, BodyExits {
   #over = false
   /** The exchange has ended by itself: there is nothing left to abort. */
   #closed = false
+  /** The breaker has heard of it: an error event and the reset behind it are one fault. */
+  #blamed = false
   #heardAtMs: Ms
   #pausedAtMs: Ms | undefined
   #pausedMs: Ms = 0
@@ -97,10 +100,13 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#heardAtMs = this.#clock.nowMs()
     const { offer, outbound } = this.intake
     const { dialect } = outbound.route
-    if (status === 200 && offer.streamed && isEventStream(headers)) {
+    const streams = status === 200 && offer.streamed && isEventStream(headers)
+    if (!streams) this.#body = new WholeBody({ status, headers, dialect }, this)
+    else if (isEncoded(headers)) this.#body = new EncodedBody(headers, this)
+    else {
       const tap = this.adapter.createTap({ dialect, stripUsage: injectsUsage(outbound) })
       this.#body = new StreamBody(tap, headers, this)
-    } else this.#body = new WholeBody({ status, headers, dialect }, this)
+    }
   }
 
   onBytes(bytes: Uint8Array): void {
@@ -117,7 +123,7 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   onFault(fault: UpstreamFault): void {
     this.#closed = true
-    if (this.#over) return
+    if (this.#over || this.#hasEnded()) return
     this.#blame(fault)
     const message = `${this.replica.name}: ${fault.message}`
     if (fault.cause === 'timeout' && fault.phase !== 'connect') {
@@ -135,11 +141,14 @@ export class Relay implements UpstreamHandler, BodyExits {
       if (nowMs - this.#pausedAtMs > betweenBytesMs) this.#dropStalledClient()
       return
     }
-    const limitMs = this.#body?.started === true ? betweenBytesMs : this.#firstByteMs()
+    const started = this.#body?.started === true
+    const limitMs = started ? betweenBytesMs : this.#firstByteMs()
     if (nowMs - this.#heardAtMs > limitMs) {
-      this.#blame({ cause: 'no_progress', message: `no byte for ${limitMs} ms` })
-      const message = `${this.replica.name} has sent nothing for ${limitMs} ms`
-      this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
+      if (this.#hasEnded()) return
+      const limit = started ? 'timeouts.between_bytes' : this.#firstByteLimit
+      const silence = `has sent nothing for ${limitMs} ms (${limit})`
+      this.#blame({ cause: 'no_progress', message: silence })
+      this.#giveUp('upstream_timeout', `${this.replica.name} ${silence}`, 'upstream_timeout', 'truncated')
       return
     }
     if (!this.intake.offer.streamed || this.#body?.betweenFrames === false) return
@@ -149,7 +158,7 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** The client is gone: nothing more is generated for it. */
   clientLeft(): void {
-    this.finish('client_left')
+    this.finish(this.#body?.ended ?? 'client_left')
   }
 
   /** `limits.request` is over. */
@@ -203,6 +212,8 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** Tells the breaker; of a stream that has brought content it has heard already, and not this. */
   #blame(fault: UpstreamFault | ToldFault): void {
+    if (this.#blamed) return
+    this.#blamed = true
     if (this.tally.firstTokenAtMs === undefined) this.replica.reportFault(fault)
     else if (fault.cause !== 'aborted') this.replica.reportFault({ cause: 'broken', message: fault.message })
   }
@@ -213,9 +224,18 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#owner.bounced(this, cause, message)
   }
 
+  /** Ends it as its own end marker has said, when that has come. */
+  #hasEnded(): boolean {
+    const ended = this.#body?.ended
+    if (ended === undefined) return false
+    this.answer.end()
+    this.finish(ended)
+    return true
+  }
+
   /** Ends it from our side: with words while they can still be said, else by a cut. */
   #giveUp(code: ErrorCode, message: string, before: SettleOutcome, after: SettleOutcome): void {
-    if (this.#over) return
+    if (this.#over || this.#hasEnded()) return
     const started = this.#body?.started === true
     if (!started) this.answer.refuse(code, message)
     else if (this.#body?.betweenFrames === true) this.answer.endWithEvent(code, message)
@@ -259,6 +279,10 @@ export class Relay implements UpstreamHandler, BodyExits {
   #firstByteMs(): Ms {
     const { limits, timeouts } = this.intake.settings
     return this.intake.offer.streamed ? timeouts.firstByteMs : limits.requestMs
+  }
+
+  get #firstByteLimit(): string {
+    return this.intake.offer.streamed ? 'timeouts.first_byte' : 'limits.request'
   }
 }
 

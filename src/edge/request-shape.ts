@@ -1,6 +1,6 @@
 /** Reads from a request's JSON what judgement needs: model, prompt, size, sequences and caps. */
 import { ProxyError } from '../errors.ts'
-import { isObject, type JsonObject, numberAtLeast, stringOf } from './json.ts'
+import { isNestedDeeper, isObject, type JsonObject, numberAtLeast, stringOf } from './json.ts'
 import { PromptWriter, type Rendered } from './prompt-text.ts'
 import type { Route } from './routes.ts'
 
@@ -25,6 +25,9 @@ export interface RequestShape {
   /** Names of the top-level members. */
   readonly fields: ReadonlySet<string>
 }
+
+/** No prompt or schema comes near it, and walking deeper JSON exhausts the stack, here and in engines. */
+const MAX_NESTING = 200
 
 interface Prompt extends Rendered {
   readonly prompts: number
@@ -65,6 +68,9 @@ function parse(body: Buffer): JsonObject {
     throw malformed(`the body is not valid JSON${position === undefined ? '' : ` at ${position}`}`)
   }
   if (!isObject(json)) throw malformed('the body must be a JSON object')
+  if (isNestedDeeper(json, MAX_NESTING)) {
+    throw malformed(`the body is nested more than ${MAX_NESTING} levels deep`)
+  }
   return json
 }
 
@@ -179,7 +185,8 @@ function malformed(message: string): ProxyError {
   return new ProxyError('malformed', message)
 }
 
-/** Whether the client wants the usage frame of its stream itself. */
+/** Whether the client wants the usage frame of its stream itself. Engines read words and numbers as a yes, too. */
 export function asksForUsage(shape: RequestShape): boolean {
-  return shape.streamOptions?.include_usage === true
+  const wish = shape.streamOptions?.include_usage
+  return wish !== undefined && wish !== null && wish !== false
 }

@@ -6,6 +6,8 @@ import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.t
 
 /** Held before the first content at most; beyond it the stream is passed on, content or not. */
 const HOLD_BYTES = 64 * 1024
+/** As much of an error's type as is kept; it is the engine's text, of any length. */
+const ERROR_TYPE_CHARS = 64
 
 export class StreamBody implements UpstreamBody {
   readonly #tap: StreamTap
@@ -31,6 +33,10 @@ export class StreamBody implements UpstreamBody {
     return this.#held !== undefined || this.#tap.betweenFrames
   }
 
+  get ended(): SettleOutcome | undefined {
+    return this.#done && this.#held === undefined ? this.#outcome : undefined
+  }
+
   onBytes(bytes: Uint8Array, nowMs: Ms): void {
     const { pass, event } = this.#tap.feed(bytes)
     this.#take(pass, event, nowMs)
@@ -49,7 +55,11 @@ export class StreamBody implements UpstreamBody {
     if (this.#failure === undefined && !this.#done) {
       this.#exits.broke('the stream ended without its end marker')
     }
-    this.#exits.finish(this.#failure ?? (this.#done ? 'completed' : 'truncated'))
+    this.#exits.finish(this.#outcome)
+  }
+
+  get #outcome(): SettleOutcome {
+    return this.#failure ?? (this.#done ? 'completed' : 'truncated')
   }
 
   /** Returns true when an exit was taken. */
@@ -57,10 +67,12 @@ export class StreamBody implements UpstreamBody {
     const { tally } = this.#exits
     let broke: string | undefined
     if (event.usage !== undefined) tally.usage = { ...tally.usage, ...event.usage }
+    tally.oversizedFrames += event.oversizedFrames ?? 0
     if (event.done) this.#done = true
     if (event.error !== undefined) {
       const inside = event.contentEvents === 0 && this.#held !== undefined
       if (inside && this.#refusedInside(event.error)) return true
+      tally.engineError ??= event.error.type.slice(0, ERROR_TYPE_CHARS)
       if (this.#failure === undefined && !inside && isEnginesFault(event.error.class))
         broke = event.error.message
       this.#failure ??= inside ? 'client_error' : 'truncated'

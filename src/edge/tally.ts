@@ -12,6 +12,9 @@ export interface Tally {
   usage: Usage | undefined
   finishReason: string | undefined
   slowReader: boolean
+  /** The type of the first error event inside the stream. */
+  engineError: string | undefined
+  oversizedFrames: number
 }
 
 export function newTally(): Tally {
@@ -23,6 +26,8 @@ export function newTally(): Tally {
     usage: undefined,
     finishReason: undefined,
     slowReader: false,
+    engineError: undefined,
+    oversizedFrames: 0,
   }
 }
 
@@ -36,5 +41,7 @@ export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): Settl
     ...(tally.lastTokenAtMs === undefined ? {} : { lastTokenAtMs: tally.lastTokenAtMs }),
     ...(tally.usage === undefined ? {} : { usage: tally.usage }),
     ...(tally.slowReader ? { slowReader: true } : {}),
+    ...(tally.engineError === undefined ? {} : { engineError: tally.engineError }),
+    ...(tally.oversizedFrames === 0 ? {} : { oversizedFrames: tally.oversizedFrames }),
   }
 }

@@ -12,6 +12,8 @@ export interface UpstreamBody {
   readonly started: boolean
   /** Whether a comment or an error event may be put behind what has gone out. */
   readonly betweenFrames: boolean
+  /** How it ends, known as soon as its own end marker has come: whatever becomes of its sockets then is no fault. */
+  readonly ended?: SettleOutcome | undefined
   onBytes(bytes: Uint8Array, nowMs: Ms): void
   onEnd(nowMs: Ms): void
 }

@@ -54,8 +54,8 @@ function skipSpace(bytes: Buffer, at: number): number {
 }
 
 /** Whether a key, quotes included, is followed by a value that is not empty: "x", [x] or {x}. */
-function keyHasValue(frame: Frame, key: Buffer): boolean {
-  const at = find(frame, key)
+function keyHasValue(frame: Frame, key: Buffer, from = frame.start): boolean {
+  const at = find(frame, key, from)
   if (at < 0) return false
   const { bytes } = frame
   const colon = skipSpace(bytes, at + key.length)
@@ -76,12 +76,13 @@ const OPENAI_KEYS = [
   'refusal',
   'function_call',
 ]
+const CHOICES_KEY = Buffer.from('"choices"')
 const KEY_BYTES = OPENAI_KEYS.map((key) => Buffer.from(`"${key}"`))
 const ERROR_KEY = Buffer.from('"error"')
 const USAGE_KEY = Buffer.from('"usage"')
 const DONE_MARK = Buffer.from('[DONE]')
 const FINISH_KEY = Buffer.from('"finish_reason"')
-const ERROR_EVENT = Buffer.from('event: error')
+const ERROR_EVENTS = [Buffer.from('event: error'), Buffer.from('event:error')]
 
 function filled(value: unknown): boolean {
   if (typeof value === 'string' || Array.isArray(value)) return value.length > 0
@@ -121,14 +122,17 @@ function readOpenai(event: string, data: string): Reading {
   }
 }
 
-/** Chat and completions. The key that hit last is tried first, so a plain stream costs one search a frame. */
+/** Chat and completions. The key that hit last is tried first, so a plain stream costs two searches a frame. */
 function openaiReader(): DialectReader {
   const keys = [...KEY_BYTES]
   return {
     looksLikeContent(frame) {
+      // Events of other kinds (progress, tools, status) may have a `text` or `content` of their own.
+      const choicesAt = find(frame, CHOICES_KEY)
+      if (choicesAt < 0) return false
       for (let index = 0; index < keys.length; index += 1) {
         const key = keys[index]
-        if (key === undefined || !keyHasValue(frame, key)) continue
+        if (key === undefined || !keyHasValue(frame, key, choicesAt)) continue
         if (index > 0) {
           keys.splice(index, 1)
           keys.unshift(key)
@@ -142,7 +146,7 @@ function openaiReader(): DialectReader {
       keyHasValue(frame, FINISH_KEY) ||
       find(frame, DONE_MARK) >= 0 ||
       find(frame, ERROR_KEY) >= 0 ||
-      find(frame, ERROR_EVENT) >= 0,
+      ERROR_EVENTS.some((name) => find(frame, name) >= 0),
     lastWorthReading: (frame) => keyHasValue(frame, USAGE_KEY) || keyHasValue(frame, FINISH_KEY),
     read: readOpenai,
     oversized: () => ({ content: true, done: false }),

@@ -3,6 +3,7 @@
 const LF = 0x0a
 const CR = 0x0d
 const NO_BYTES = Buffer.alloc(0)
+const BYTE_ORDER_MARK = 0xfeff
 
 /** A frame lies in `bytes` from `start` to `end`, blank line included; the bytes may be those that were fed. */
 export interface Frame {
@@ -166,7 +167,8 @@ export function readFrame(frame: Frame): { readonly event: string; readonly data
   for (const line of frame.bytes.toString('utf8', frame.start, frame.end).split(/\r\n|\n|\r/)) {
     const colon = line.indexOf(':')
     if (colon <= 0) continue
-    const field = line.slice(0, colon)
+    // A stream may begin with a byte order mark, which is no part of its first field.
+    const field = line.slice(line.charCodeAt(0) === BYTE_ORDER_MARK ? 1 : 0, colon)
     const value = line.slice(line.charCodeAt(colon + 1) === 0x20 ? colon + 2 : colon + 1)
     if (field === 'event') event = value
     else if (field === 'data') data = data === undefined ? value : `${data}\n${value}`

@@ -140,6 +140,14 @@ export const GLOBAL_METRICS = {
     labels: ['reason'],
     help: 'How many attempts came back before any content, and why?',
   },
+  oversizedFrames: {
+    name: 'sluice_oversized_frames_total',
+    type: 'counter',
+    unit: 'events',
+    scope: 'global',
+    labels: [],
+    help: 'How many frames of streams were too long to be looked into? They passed unchanged, each counted as one token where the engine told no usage.',
+  },
   rejected: {
     name: 'sluice_rejected_requests_total',
     type: 'counter',

@@ -77,6 +77,10 @@ export class GlobalMetrics {
     this.#set.on.bounces.inc({ reason })
   }
 
+  oversized(frames: number): void {
+    this.#set.on.oversizedFrames.inc(frames)
+  }
+
   rejected(reason: string): void {
     this.#set.on.rejected.inc({ reason })
   }

@@ -88,6 +88,7 @@ export class Metrics {
     this.global.predicted(settlement, key.model)
     this.global.tenants.settled(settlement)
     this.#demand.settled(key.model, key.class, settlement, this.#options.nowMs())
+    if (settlement.oversizedFrames !== undefined) this.global.oversized(settlement.oversizedFrames)
   }
 
   /** The page of all metrics. Scrapes of one format at the same time share one page. */

@@ -55,6 +55,7 @@ export function requestFields(
     outcome: settlement.outcome,
     status,
     finish_reason: finishReason === undefined ? undefined : bounded(finishReason),
+    engine_error: settlement.engineError,
     slo: verdict.kind,
     slo_cause: verdict.cause,
     ttft_good: verdict.ttftGood,
@@ -77,12 +78,19 @@ export function requestFields(
   return Object.assign(fields, decisionFields(open, nameOf))
 }
 
-function sizeFields({ offer, promptTokens, outputTokens, countedBy }: Settlement): LogFields {
+function sizeFields({
+  offer,
+  promptTokens,
+  outputTokens,
+  countedBy,
+  oversizedFrames,
+}: Settlement): LogFields {
   return {
     prompt_tokens: rounded(promptTokens),
     prompt_tokens_estimated: rounded(offer.promptTokens),
     output_tokens: outputTokens,
     counted_by: countedBy,
+    oversized_frames: oversizedFrames,
     min_output_tokens: offer.minOutputTokens,
     max_output_tokens: offer.maxOutputTokens,
     sequences: offer.sequences,

@@ -132,6 +132,52 @@ describe('a stream', () => {
   })
 })
 
+describe('a stream whose end marker has come', () => {
+  it.each<[string, (exchange: ScriptedExchange) => void]>([
+    ['is reset', (exchange) => exchange.reset()],
+    ['is closed without its last chunk', (exchange) => exchange.fin()],
+    ['is never ended', () => {}],
+  ])('and that then %s is complete, and its engine is not blamed', async (_name, after) => {
+    await start({ settings: { timeouts: { betweenBytesMs: 150 } } })
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2).finish().usage(5, 2).frame('[DONE]')
+    await client.waitText('[DONE]')
+    after(exchange)
+    await client.waitComplete()
+    await exchange.waitClosed()
+    expect(client.text).toMatch(/data: \[DONE\]\n\n$/)
+    await rig.settled()
+    expect(rig.settlement).toMatchObject({ outcome: 'completed', outputTokens: 2, verdict: { kind: 'good' } })
+    expect(rig.told).toEqual(['success'])
+  })
+
+  it('and whose client then goes is complete', async () => {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2).frame('[DONE]')
+    await client.waitText('[DONE]')
+    client.leave()
+    await exchange.waitClosed()
+    await rig.settled()
+    expect(rig.settlement.outcome).toBe('completed')
+  })
+
+  it('after an error event is as broken as that said', async () => {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    exchange.head().tokens(2).error(500, 'worker died').frame('[DONE]')
+    await client.waitText('[DONE]')
+    exchange.reset()
+    await client.waitComplete()
+    await rig.settled()
+    expect(rig.settlement.outcome).toBe('truncated')
+    expect(rig.told).toEqual(['success', 'broken'])
+  })
+})
+
 describe('a breaker', () => {
   async function toldBy(end: (exchange: ScriptedExchange) => void): Promise<string[]> {
     await start()
@@ -148,6 +194,7 @@ describe('a breaker', () => {
     ['an error event', (exchange) => exchange.error(500, 'worker died').done()],
     ['a missing end marker', (exchange) => exchange.end()],
     ['a cut', (exchange) => exchange.reset()],
+    ['an error event and a cut', (exchange) => exchange.error(500, 'worker died').reset()],
   ])('hears once that a stream broke after content: %s', async (_, end) => {
     expect(await toldBy(end)).toEqual(['success', 'broken'])
   })

@@ -1,6 +1,7 @@
 /** What counts as output, error, usage and end, dialect by dialect. */
 import { describe, expect, it } from 'vitest'
 import type { Dialect } from '../../src/engines/adapter.ts'
+import { FRAME_CAP_BYTES } from '../../src/engines/sse.ts'
 import { createTap } from '../../src/engines/tap.ts'
 import { fixture, runTap, type Tapped, VLLM } from './captures.ts'
 
@@ -232,6 +233,20 @@ describe('a frame over the cap', () => {
       expect(seen.oversizedFrames).toBe(size > 600 ? 0 : 1)
       expect(seen.out.toString()).toBe(bytes.toString().replace(usage, ''))
     }
+  })
+
+  it('is held back up to the cap and no further, however long it is', () => {
+    const tap = createTap({ dialect: 'openai', stripUsage: true })
+    const piece = Buffer.alloc(64 * 1024, 'x')
+    let heldBytes = 0
+    let mostHeld = 0
+    for (let fed = 0; fed < 8 * 1024 * 1024; fed += piece.length) {
+      const { pass } = tap.feed(piece)
+      heldBytes += piece.length - pass.reduce((sum, { length }) => sum + length, 0)
+      mostHeld = Math.max(mostHeld, heldBytes)
+    }
+    expect(heldBytes).toBe(0)
+    expect(mostHeld).toBeLessThanOrEqual(FRAME_CAP_BYTES)
   })
 
   it('is no content when it is the echo of a long request', () => {

@@ -21,7 +21,7 @@ import { Connection } from '../../src/upstream/connection.ts'
 import type { Replica } from '../../src/upstream/ports.ts'
 import { until } from './deadline.ts'
 import { RawClient } from './raw-client.ts'
-import { type ScriptedEngine, scriptedEngine } from './scripted-engine.ts'
+import { type ScriptedEngine, type ScriptedEngineOptions, scriptedEngine } from './scripted-engine.ts'
 
 export function sloClass(name: string, rest: Partial<SloClass> = {}): SloClass {
   return {
@@ -64,6 +64,10 @@ export interface RigOptions {
   readonly engineKind?: EngineKind
   readonly maxModelLenTokens?: number
   readonly server?: Partial<ServerLimits>
+  /** Models that each engine serves, by its place; `tiny` when not told. */
+  readonly pools?: readonly (readonly string[])[]
+  /** How the engines themselves are made. */
+  readonly engine?: ScriptedEngineOptions
 }
 
 export class Rig {
@@ -84,6 +88,7 @@ export class Rig {
   readonly #connections: Connection[]
   readonly #server: Server
   readonly #clients: RawClient[] = []
+  readonly #accepted = new Set<object>()
 
   constructor(engines: ScriptedEngine[], options: RigOptions) {
     this.engines = engines
@@ -139,12 +144,20 @@ export class Rig {
       observer: { onRejected },
       ...(options.server === undefined ? {} : { limits: options.server }),
     })
+    this.#server.on('connection', (socket) => {
+      this.#accepted.add(socket)
+      socket.once('close', () => this.#accepted.delete(socket))
+    })
   }
 
   get engine(): ScriptedEngine {
     const [engine] = this.engines
     if (engine === undefined) throw new Error('this rig has no engine')
     return engine
+  }
+  /** Connections of clients that are open. */
+  get connections(): number {
+    return this.#accepted.size
   }
   get port(): number {
     return (this.#server.address() as AddressInfo).port
@@ -191,6 +204,8 @@ export class Rig {
     await Promise.all(this.engines.map((engine) => engine.close()))
     this.#server.closeAllConnections()
     await new Promise((resolve) => this.#server.close(resolve))
+    // A body that was being read hears of its socket's end a turn later.
+    await until(() => this.edge.buffers.heldBytes === 0, 'every held byte to be given back')
     const left = {
       inFlight: this.gate.inFlight,
       waiting: this.gate.state.waiting.requests,
@@ -204,7 +219,9 @@ export class Rig {
 }
 
 export async function startRig(options: RigOptions = {}): Promise<Rig> {
-  const engines = await Promise.all(Array.from({ length: options.engines ?? 1 }, () => scriptedEngine()))
+  const engines = await Promise.all(
+    Array.from({ length: options.engines ?? 1 }, () => scriptedEngine(options.engine)),
+  )
   const rig = new Rig(engines, options)
   await rig.listen()
   return rig
@@ -241,11 +258,11 @@ function replicaOf(
 }
 
 function reportOf(at: number, options: RigOptions): ReplicaReport {
-  const { maxModelLenTokens } = options
+  const { maxModelLenTokens, pools } = options
   return {
     replicaId: `r${at}`,
-    pools: ['tiny'],
-    groupId: 'tiny',
+    pools: pools?.[at] ?? ['tiny'],
+    groupId: pools?.[at]?.[0] ?? 'tiny',
     state: 'live',
     limits: maxModelLenTokens === undefined ? {} : { maxModelLenTokens },
     generation: 1,

@@ -131,9 +131,44 @@ export class RawClient {
     return this
   }
 
-  /** FIN and RST at once, as a killed client does. */
+  /** Reads nothing any more: the kernel's buffers fill, and then the sender has to wait. */
+  stall(): this {
+    this.socket.pause()
+    return this
+  }
+
+  /** Reads on after a stall. */
+  read(): this {
+    this.socket.resume()
+    return this
+  }
+
+  /** Sends bytes in small pieces with pauses; ends early, and without complaint, when the other side closes. */
+  async trickle(
+    bytes: string | Uint8Array,
+    { pieceBytes = 1, everyMs = 5 }: { pieceBytes?: number; everyMs?: number } = {},
+  ): Promise<void> {
+    const all = Buffer.from(bytes as string)
+    for (let at = 0; at < all.length && !this.socket.destroyed && !this.#ended; at += pieceBytes) {
+      this.raw(all.subarray(at, at + pieceBytes))
+      await new Promise((resolve) => setTimeout(resolve, everyMs))
+    }
+  }
+
+  /** Goes as a killed client does: the socket is closed, and what still comes is answered with RST. */
   leave(): void {
     this.socket.destroy()
+  }
+
+  /** RST at once. */
+  vanish(): void {
+    this.socket.resetAndDestroy()
+  }
+
+  /** FIN, and goes on reading. */
+  halfClose(): this {
+    this.socket.end()
+    return this
   }
 
   async connected(): Promise<this> {

@@ -1,8 +1,10 @@
 /** An engine on a real socket that does exactly what the test says, when the test says it. */
 import { createServer, type Server, type Socket } from 'node:net'
 import { deferred, within } from './deadline.ts'
+import { RequestReader } from './request-reader.ts'
 import { type ReceivedRequest, ScriptedExchange } from './scripted-exchange.ts'
 
+export { vllmPage } from './metrics-pages.ts'
 export { type CutPlan, chatChunk, ScriptedExchange } from './scripted-exchange.ts'
 
 export type AutoAnswer = (exchange: ScriptedExchange) => void
@@ -15,29 +17,21 @@ export interface ScriptedEngineOptions {
   readonly maxModelLen?: number
 }
 
-/** A metrics page as vLLM prints it, with the given figures. */
-export function vllmPage(
-  figures: {
-    readonly running?: number
-    readonly waiting?: number
-    readonly kv?: number
-    readonly steps?: number
-    readonly startSec?: number
-    readonly asleep?: boolean
-  } = {},
-): string {
-  const labels = 'engine="0",model_name="tiny"'
-  return [
-    `process_start_time_seconds ${figures.startSec ?? 1.79596567496e9}`,
-    `vllm:num_requests_running{${labels}} ${figures.running ?? 0}.0`,
-    `vllm:num_requests_waiting{${labels}} ${figures.waiting ?? 0}.0`,
-    `vllm:engine_sleep_state{${labels},sleep_state="awake"} ${figures.asleep === true ? '0.0' : '1.0'}`,
-    `vllm:kv_cache_usage_perc{${labels}} ${figures.kv ?? 0}`,
-    `vllm:iteration_tokens_total_count{${labels}} ${figures.steps ?? 0}`,
-    'vllm:cache_config_info{block_size="128",engine="0",kv_cache_size_tokens="20480",num_gpu_blocks="160"} 1.0',
-    '',
-  ].join('\n')
+export interface PageOptions {
+  /** How long the page takes. */
+  readonly delayMs?: number
+  readonly status?: number
+  readonly contentType?: string
 }
+
+/** What a page may show of the engine itself. */
+export interface EngineView {
+  /** Exchanges open now, or as long ago as the page lags. */
+  readonly open: number
+}
+
+/** Enough for what lags by seconds. */
+const OPENS_KEPT = 10_000
 
 export class ScriptedEngine {
   readonly #options: ScriptedEngineOptions
@@ -47,6 +41,7 @@ export class ScriptedEngine {
   readonly #waiters: ((exchange: ScriptedExchange) => void)[] = []
   readonly #busy = new Set<Socket>()
   readonly #auto = new Map<string, AutoAnswer>()
+  readonly #opens: { readonly atMs: number; readonly open: number }[] = []
   #port = 0
   #open = 0
   /** Every request received, automatic answers included. */
@@ -61,7 +56,7 @@ export class ScriptedEngine {
   constructor(options: ScriptedEngineOptions) {
     this.#options = options
     this.#server = createServer({ allowHalfOpen: false }, (socket) => this.#serve(socket))
-    this.on('/health', (exchange) => exchange.respond(200, ''))
+    this.health(200)
     this.on('/metrics', (exchange) => exchange.respond(404, '{"detail":"Not Found"}'))
     if (options.metrics !== undefined) this.page(options.metrics)
     this.on('/v1/models', (exchange) =>
@@ -93,11 +88,48 @@ export class ScriptedEngine {
     else this.#auto.set(path, answer)
   }
 
-  /** What `/metrics` says from now on. */
-  page(text: string): void {
-    this.on('/metrics', (exchange) =>
-      exchange.respond(200, text, { 'content-type': 'text/plain; version=1.0.0; charset=utf-8' }),
-    )
+  /** Bodies that came more than once, with how often. */
+  get duplicates(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>()
+    for (const { body } of this.requests) {
+      const text = body.toString('utf8')
+      if (text !== '') counts.set(text, (counts.get(text) ?? 0) + 1)
+    }
+    return new Map([...counts].filter(([, count]) => count > 1))
+  }
+
+  /** What `/metrics` says from now on; `on('/metrics', () => {})` never answers. */
+  page(text: string | ((view: EngineView) => string), options: PageOptions & { lagMs?: number } = {}): void {
+    const { lagMs = 0, contentType = 'text/plain; version=1.0.0; charset=utf-8' } = options
+    const say = typeof text === 'string' ? () => text : () => text({ open: this.#openAgo(lagMs) })
+    this.#serveFixed('/metrics', say, { ...options, contentType })
+  }
+
+  /** What `/health` says from now on. */
+  health(status: number, options: Omit<PageOptions, 'status'> = {}): void {
+    this.#serveFixed('/health', () => '', { ...options, status })
+  }
+
+  #serveFixed(path: string, say: () => string, options: PageOptions): void {
+    const { delayMs = 0, status = 200, contentType } = options
+    const headers = contentType === undefined ? {} : { 'content-type': contentType }
+    this.on(path, (exchange) => {
+      const answer = () => exchange.respond(status, say(), headers)
+      if (delayMs === 0) answer()
+      else setTimeout(answer, delayMs)
+    })
+  }
+
+  #openAgo(lagMs: number): number {
+    if (lagMs === 0) return this.#open
+    const atMs = performance.now() - lagMs
+    return this.#opens.findLast((entry) => entry.atMs <= atMs)?.open ?? 0
+  }
+
+  #noteOpen(change: 1 | -1): void {
+    this.#open += change
+    this.#opens.push({ atMs: performance.now(), open: this.#open })
+    if (this.#opens.length > OPENS_KEPT) this.#opens.splice(0, OPENS_KEPT / 2)
   }
 
   /** The next request that has no automatic answer. */
@@ -146,7 +178,7 @@ export class ScriptedEngine {
     this.connections += 1
     this.#sockets.add(socket)
     socket.setNoDelay(true)
-    let buffered = Buffer.alloc(0)
+    const reader = new RequestReader()
     let current: ScriptedExchange | undefined
     let idle: NodeJS.Timeout | undefined
     const onDone = (keepAlive: boolean): void => {
@@ -159,11 +191,10 @@ export class ScriptedEngine {
     socket.on('data', (bytes: Buffer) => {
       clearTimeout(idle)
       this.bytesReceived += bytes.length
-      buffered = Buffer.concat([buffered, bytes])
-      const parsed = current === undefined ? parseRequest(buffered) : undefined
-      if (parsed === undefined) return
-      buffered = buffered.subarray(parsed.bytes)
-      current = this.#take(parsed.request, socket, onDone)
+      reader.push(bytes)
+      const request = current === undefined ? reader.next() : undefined
+      if (request === undefined) return
+      current = this.#take(request, socket, onDone)
       if (current !== undefined) this.#busy.add(socket)
     })
     socket.once('close', () => {
@@ -193,7 +224,7 @@ export class ScriptedEngine {
       answer(exchange)
       return exchange.finished ? undefined : exchange
     }
-    this.#open += 1
+    this.#noteOpen(1)
     this.peakConcurrency = Math.max(this.peakConcurrency, this.#open)
     const waiter = this.#waiters.shift()
     if (waiter === undefined) this.#waiting.push(exchange)
@@ -205,29 +236,8 @@ export class ScriptedEngine {
   #leave(exchange: ScriptedExchange): void {
     if (this.#left.has(exchange)) return
     this.#left.add(exchange)
-    this.#open -= 1
+    this.#noteOpen(-1)
   }
-}
-
-/** One whole request from the front of `bytes`; undefined until all of it is there. */
-function parseRequest(
-  bytes: Buffer,
-): { readonly request: ReceivedRequest; readonly bytes: number } | undefined {
-  const headEnd = bytes.indexOf('\r\n\r\n')
-  if (headEnd < 0) return undefined
-  const [line = '', ...rows] = bytes.toString('latin1', 0, headEnd).split('\r\n')
-  const [method = '', path = ''] = line.split(' ')
-  const rawHeaders = rows.map((row): readonly [string, string] => {
-    const colon = row.indexOf(':')
-    return [row.slice(0, colon), row.slice(colon + 1).trim()]
-  })
-  const headers = Object.fromEntries(rawHeaders.map(([name, value]) => [name.toLowerCase(), value]))
-  if (headers['transfer-encoding'] !== undefined)
-    throw new Error('the scripted engine takes bodies with a length only')
-  const end = headEnd + 4 + Number(headers['content-length'] ?? 0)
-  if (bytes.length < end) return undefined
-  const body = Buffer.from(bytes.subarray(headEnd + 4, end))
-  return { request: { method, path, headers, rawHeaders, body }, bytes: end }
 }
 
 /** A scripted engine that listens on a port of its own. */

@@ -1,5 +1,6 @@
 /** One request that a scripted engine received, and every way in which the test may answer or break it. */
 import type { Socket } from 'node:net'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { deferred, within } from './deadline.ts'
 
 /** How bytes of the body are cut into socket writes: as given, byte by byte, or at these sizes in turn. */
@@ -15,22 +16,36 @@ export interface ReceivedRequest {
   readonly body: Buffer
 }
 
-export interface FrameOptions {
-  readonly lineEnd?: '\n' | '\r\n' | '\r'
+export type LineEnd = '\n' | '\r\n' | '\r'
+
+/** How events are written. */
+export interface FrameStyle {
+  readonly lineEnd?: LineEnd
   readonly event?: string
+  /** Each event has an `id:` line with its number. */
+  readonly ids?: boolean
   /** Text between `data:` and the payload. */
   readonly space?: string
+  /** JSON payloads go over two `data:` lines. */
+  readonly twoLines?: boolean
 }
+
+/** How the end of a body is told: by chunks, by its length (a header that the test sets), or by the close. */
+export type Framing = 'chunked' | 'length' | 'close'
 
 export class ScriptedExchange {
   readonly request: ReceivedRequest
   readonly #socket: Socket
   readonly #onDone: (keepAlive: boolean) => void
-  #chunked = false
+  #framing: Framing = 'length'
   #finished = false
+  #events = 0
   /** How body bytes are cut into writes from now on. */
   cut: CutPlan = 'whole'
-  lineEnd: '\n' | '\r\n' | '\r' = '\n'
+  /** How events are written from now on. */
+  style: FrameStyle = {}
+  /** Compresses each write into a gzip member of its own; to be set before the head. */
+  gzip = false
 
   constructor(request: ReceivedRequest, socket: Socket, onDone: (keepAlive: boolean) => void) {
     this.request = request
@@ -61,38 +76,56 @@ export class ScriptedExchange {
     await within(gone.promise, label, limitMs)
   }
 
-  /** Sends status and headers of a chunked answer: an event stream unless told otherwise. */
-  head(status = 200, headers: Readonly<Record<string, string>> = {}): this {
-    this.#chunked = true
-    const all = {
-      'content-type': 'text/event-stream; charset=utf-8',
-      ...headers,
-      'transfer-encoding': 'chunked',
-    }
-    this.raw(headText(status, all))
-    return this
+  /** Sends status and headers of a streamed answer: a chunked event stream unless told otherwise. */
+  head(status = 200, headers: Readonly<Record<string, string>> = {}, framing: Framing = 'chunked'): this {
+    this.#framing = framing
+    return this.raw(
+      headText(status, {
+        'content-type': 'text/event-stream; charset=utf-8',
+        ...(this.gzip ? { 'content-encoding': 'gzip' } : {}),
+        ...(framing === 'close' ? { connection: 'close' } : {}),
+        ...headers,
+        ...(framing === 'chunked' ? { 'transfer-encoding': 'chunked' } : {}),
+      }),
+    )
   }
 
   /** Sends body bytes, one HTTP chunk per piece of the cut plan. */
   write(bytes: string | Uint8Array): this {
-    for (const piece of cutUp(Buffer.from(bytes as string), this.cut)) {
-      this.raw(
-        this.#chunked ? Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]) : piece,
-      )
+    const body = this.gzip ? gzipSync(bytes) : Buffer.from(bytes as string)
+    for (const piece of cutUp(body, this.cut)) {
+      if (this.#framing !== 'chunked') this.raw(piece)
+      else this.raw(Buffer.concat([Buffer.from(`${piece.length.toString(16)}\r\n`), piece, CRLF]))
     }
     return this
   }
 
+  /** Whatever `act` sends leaves in one write. */
+  together(act: (exchange: this) => void): this {
+    this.#socket.cork()
+    act(this)
+    this.#socket.uncork()
+    return this
+  }
+
   /** Sends one event with `data` as its payload; objects are sent as JSON. */
-  frame(data: string | object, options: FrameOptions = {}): this {
-    const end = options.lineEnd ?? this.lineEnd
+  frame(data: string | object, style: FrameStyle = {}): this {
+    const { lineEnd = '\n', event, ids, space = ' ', twoLines } = { ...this.style, ...style }
     const text = typeof data === 'string' ? data : JSON.stringify(data)
-    const event = options.event === undefined ? '' : `event: ${options.event}${end}`
-    return this.write(`${event}data:${options.space ?? ' '}${text}${end}${end}`)
+    this.#events += 1
+    const lines = [
+      ...(ids === true ? [`id: ${this.#events}`] : []),
+      ...(event === undefined ? [] : [`event: ${event}`]),
+      ...(twoLines === true && text.startsWith('{')
+        ? [`data:${space}{`, `data:${space}${text.slice(1)}`]
+        : [`data:${space}${text}`]),
+    ]
+    return this.write(`${lines.join(lineEnd)}${lineEnd}${lineEnd}`)
   }
 
   comment(text = ' keep-alive'): this {
-    return this.write(`:${text}${this.lineEnd}${this.lineEnd}`)
+    const { lineEnd = '\n' } = this.style
+    return this.write(`:${text}${lineEnd}${lineEnd}`)
   }
 
   /** The role frame that chat streams begin with. */
@@ -100,9 +133,19 @@ export class ScriptedExchange {
     return this.frame(chatChunk({ role: 'assistant', content: '' }))
   }
 
+  /** A frame of a chat stream with that delta and, beside its choices, those members. */
+  delta(delta: object, members: object = {}): this {
+    return this.frame({ ...chatChunk(delta), ...members })
+  }
+
   /** One content frame of a chat stream. */
   token(text = ' token'): this {
-    return this.frame(chatChunk({ content: text }))
+    return this.delta({ content: text })
+  }
+
+  /** One content frame of at least that many bytes. */
+  huge(bytes: number): this {
+    return this.token('x'.repeat(bytes))
   }
 
   tokens(count: number): this {
@@ -136,10 +179,10 @@ export class ScriptedExchange {
     this.end()
   }
 
-  /** The clean end of a chunked answer. */
+  /** The clean end of a streamed answer. */
   end(): void {
-    this.raw('0\r\n\r\n')
-    this.#settle(true)
+    if (this.#framing === 'chunked') this.raw('0\r\n\r\n')
+    this.#settle(this.#framing !== 'close')
   }
 
   /** A whole answer with a length. */
@@ -148,6 +191,19 @@ export class ScriptedExchange {
     this.raw(headText(status, { ...headers, 'content-length': String(bytes.length) }))
     this.raw(bytes)
     this.#settle(headers.connection !== 'close')
+  }
+
+  /** The same, compressed, with the true length of what is sent. */
+  respondEncoded(status: number, body: string, encoding: 'gzip' | 'br' | 'deflate'): void {
+    const encode = { gzip: gzipSync, br: brotliCompressSync, deflate: deflateSync }[encoding]
+    this.respond(status, encode(body), { 'content-type': 'application/json', 'content-encoding': encoding })
+  }
+
+  /** A refusal in vLLM's shape, with or without a time to come back. */
+  refuse(status: number, retryAfterSec?: number): void {
+    const headers = retryAfterSec === undefined ? {} : { 'retry-after': String(retryAfterSec) }
+    const [type, message] = REFUSALS[status] ?? ['Error', `status ${status}`]
+    this.respondJson(status, { error: { message, type, param: null, code: status } }, headers)
   }
 
   respondJson(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): void {
@@ -179,6 +235,11 @@ export class ScriptedExchange {
   }
 }
 
+const REFUSALS: Readonly<Record<number, readonly [type: string, message: string]>> = {
+  429: ['RateLimitError', 'too many requests'],
+  500: ['InternalServerError', 'boom'],
+  503: ['Service Unavailable', 'currently busy'],
+}
 const CRLF = Buffer.from('\r\n')
 
 function headText(status: number, headers: Readonly<Record<string, string>>): string {

@@ -1,8 +1,10 @@
 /** Sockets to one replica, against a scripted engine: faults named, limits kept, nothing left open. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { type AddressInfo, createServer } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Connection } from '../../src/upstream/connection.ts'
 import type { OpenRequest, UpstreamFault, UpstreamStream } from '../../src/upstream/ports.ts'
 import { deferred, until, within } from '../support/deadline.ts'
+import { FullBacklog } from '../support/full-backlog.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import { type ScriptedEngine, scriptedEngine } from '../support/scripted-engine.ts'
 
@@ -186,6 +188,68 @@ describe('a fault', () => {
     const fault = await record.outcome('the fault')
     expect((fault as UpstreamFault).message).toContain('timeouts.between_bytes')
     await exchange.waitClosed()
+  })
+})
+
+describe('a time-out of the library underneath', () => {
+  it('cuts neither an answer that begins late nor one that pauses: the limits are the caller’s', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] })
+    try {
+      const { record } = open(post('{}', { firstByteTimeoutMs: 900_000, betweenBytesTimeoutMs: 900_000 }))
+      await until(() => engine.openExchanges === 1, 'the request')
+      vi.advanceTimersByTime(310_000)
+      const exchange = await engine.nextRequest()
+      exchange.head().token('first')
+      await until(() => record.chunks.length > 0 || record.calls > 0, 'the first chunk')
+      vi.advanceTimersByTime(310_000)
+      exchange.done()
+      await until(() => record.calls > 0, 'the end')
+      expect(record.text).toMatch(/first[\s\S]*\[DONE\]/)
+    } finally {
+      vi.useRealTimers()
+    }
+    expect(engine.requests).toHaveLength(1)
+  })
+})
+
+describe('an engine that answers before it has read the body', () => {
+  it.each(['destroy', 'resetAndDestroy'] as const)('and then goes by %s is heard', async (go) => {
+    const hasty = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', () => {
+        socket.pause()
+        socket.write('HTTP/1.1 413 Too Large\r\nconnection: close\r\ncontent-length: 7\r\n\r\ntoo big', () =>
+          setImmediate(() => socket[go]()),
+        )
+      })
+    })
+    const listening = deferred()
+    hasty.listen(0, '127.0.0.1', listening.resolve)
+    await within(listening.promise, 'the hasty engine to listen')
+    const { port } = hasty.address() as AddressInfo
+    const other = new Connection({ url: `http://127.0.0.1:${port}`, connectTimeoutMs: 1000 }, clock)
+    const record = new Record_()
+    other.open(post([Buffer.alloc(16 * 1024 * 1024)]), record)
+    expect(await record.outcome('the answer')).toBe('end')
+    expect([record.status, record.text]).toEqual([413, 'too big'])
+    await other.close()
+    hasty.close()
+  })
+})
+
+describe('a connection that is neither taken nor refused', () => {
+  it('is given up after the connect limit, with nothing sent', async () => {
+    const backlog = await FullBacklog.open()
+    const full = new Connection({ url: backlog.url, connectTimeoutMs: 100 }, clock)
+    const record = new Record_()
+    full.open(post(), record)
+    expect(await record.outcome('the fault')).toMatchObject({
+      phase: 'connect',
+      cause: 'timeout',
+      sent: false,
+    })
+    await full.close()
+    await backlog.close()
   })
 })
 

@@ -1,0 +1,310 @@
+/** Whatever bytes come from engines, clients or files: read the same however cut, refused in words, never thrown over. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { bodyEdits } from '../../src/edge/outbound.ts'
+import { readShape } from '../../src/edge/request-shape.ts'
+import { ROUTES } from '../../src/edge/routes.ts'
+import { ENGINE_KINDS, engineAdapter } from '../../src/engines/registry.ts'
+import { spliceBody } from '../../src/engines/splice.ts'
+import { createTap } from '../../src/engines/tap.ts'
+import { ProxyError } from '../../src/errors.ts'
+import { load } from '../config/files.ts'
+import { captures, cutAt, fixture, runTap } from '../engines/captures.ts'
+import { anyMutations, FUZZ, mutated } from '../support/mutations.ts'
+
+const SSE_PIECES = [
+  '\n',
+  '\r',
+  '\r\n',
+  '\n\n',
+  'data:',
+  'data: ',
+  ': x',
+  'event: error\n',
+  'id: 1\n',
+  '\ufeff',
+  'data: [DONE]\n\n',
+  'data: {"choices":[],"usage":{"prompt_tokens":1}}\n\n',
+  '"content":"x"',
+  '"error":{}',
+  '"usage":{"completion_tokens":-1}',
+  '\0',
+]
+const JSON_PIECES = [
+  '{',
+  '}',
+  '[',
+  ']',
+  '"',
+  '\\',
+  ',',
+  ':',
+  'null',
+  '1e999',
+  '-',
+  '"model"',
+  '"\\u0000"',
+  '\ufeff',
+  ' ',
+]
+const PAGE_PIECES = [
+  'NaN',
+  '+Inf',
+  '-Inf',
+  '1e999',
+  '-5',
+  '{',
+  '}',
+  '"',
+  '\\',
+  '\n',
+  '#',
+  ' ',
+  '_bucket',
+  ',',
+  '\0',
+  '1.0e',
+]
+const YAML_PIECES = [
+  '\n',
+  '  ',
+  ': ',
+  '- ',
+  '&a ',
+  '*a',
+  '!!binary ',
+  '|',
+  '>',
+  '{',
+  '}',
+  '~',
+  '<<: *a',
+  '\t',
+  '"',
+  '1e9s',
+  '-1',
+  '0',
+]
+
+describe('a stream gone wrong', () => {
+  const all = captures().filter(({ bytes }) => bytes.length < 40_000)
+  const anyLineEnd = fc.constantFrom('\n', '\r\n', '\r')
+  const anyStream = fc
+    .tuple(fc.constantFrom(...all), anyLineEnd, anyMutations(SSE_PIECES))
+    .map(([{ dialect, bytes }, lineEnd, mutations]) => {
+      const text = bytes.toString('latin1').replaceAll('\n', lineEnd)
+      return { dialect, bytes: mutated(Buffer.from(text, 'latin1'), mutations) }
+    })
+  const anyCuts = fc.array(fc.nat({ max: 1 << 20 }), { maxLength: 40 })
+
+  it('passes as it came, and is read the same in one piece and in many', () => {
+    const law = fc.property(anyStream, anyCuts, ({ dialect, bytes }, cuts) => {
+      const tap = () => createTap({ dialect, stripUsage: false })
+      const { out: _, ...plain } = runTap(tap(), [bytes])
+      const { out, ...seen } = runTap(tap(), cutAt(bytes, cuts))
+      expect(out.equals(bytes)).toBe(true)
+      expect(seen).toEqual(plain)
+    })
+    fc.assert(law, FUZZ.runs(1500))
+  })
+
+  it('loses the same frames in one piece and in many when usage is taken out', () => {
+    const law = fc.property(anyStream, anyCuts, ({ dialect, bytes }, cuts) => {
+      const tap = () => createTap({ dialect, stripUsage: true })
+      const plain = runTap(tap(), [bytes])
+      const seen = runTap(tap(), cutAt(bytes, cuts))
+      expect(seen.out.equals(plain.out)).toBe(true)
+      expect(bytes.length - seen.out.length).toBeLessThan(1000)
+    })
+    fc.assert(law, FUZZ.runs(1500))
+  })
+})
+
+describe('an answer gone wrong', () => {
+  const answers = ['chat.json', 'completion.json', 'messages.json', 'responses.json', 'queue-full-chat.json']
+  const texts = answers.map((name) => fixture(`vllm-0.32.0/${name}`))
+  const anyAnswer = fc
+    .tuple(fc.constantFrom(...texts), anyMutations(JSON_PIECES))
+    .map(([bytes, mutations]) => mutated(bytes, mutations))
+  const anyDialect = fc.constantFrom('openai', 'responses', 'anthropic', 'tgi' as const)
+
+  it('is classed by its status, and its usage is a count or nothing', () => {
+    const anyStatus = fc.constantFrom(200, 204, 400, 401, 404, 422, 429, 500, 503, 599)
+    const law = fc.property(anyAnswer, anyDialect, anyStatus, (body, dialect, status) => {
+      for (const kind of ENGINE_KINDS) {
+        const { usage } = engineAdapter(kind).readWhole(dialect, body)
+        for (const tokens of Object.values(usage ?? {})) expect(tokens).toBeGreaterThanOrEqual(0)
+        const verdict = engineAdapter(kind).classify(status, body)
+        expect(verdict.class === 'ok').toBe(status < 400)
+      }
+    })
+    fc.assert(law, FUZZ.runs(400))
+  })
+})
+
+describe('a metrics page gone wrong', () => {
+  const names = [
+    'vllm-0.32.0/metrics-idle.txt',
+    'llamacpp-11549/metrics-busy.txt',
+    'tgi-3.3.7/metrics-busy.txt',
+  ]
+  const pages = names.map((name) => fixture(name).subarray(0, 12_000))
+  const anyPage = fc
+    .tuple(fc.constantFrom(...pages), anyMutations(PAGE_PIECES))
+    .map(([bytes, mutations]) => mutated(bytes, mutations).toString('utf8'))
+
+  it('is no data, or finite figures that are not below zero', () => {
+    const law = fc.property(anyPage, fc.constantFrom(...ENGINE_KINDS), (page, kind) => {
+      const sample = engineAdapter(kind).parseLoad(page)
+      if (sample === undefined) return
+      const { gauges, limits, processStartSec, progressTotal } = sample
+      const figures = [...Object.values(gauges), ...Object.values(limits), processStartSec, progressTotal]
+      for (const figure of figures) {
+        if (typeof figure !== 'number') continue
+        expect(Number.isFinite(figure)).toBe(true)
+        expect(figure).toBeGreaterThanOrEqual(0)
+      }
+    })
+    fc.assert(law, FUZZ.runs(600))
+  })
+})
+
+describe('a request body gone wrong', () => {
+  const chat = {
+    model: 'tiny',
+    stream: true,
+    stream_options: { include_usage: false },
+    messages: [
+      { role: 'system', content: 'be "brief" \\ 😀' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Hi' },
+          { type: 'image_url', image_url: { url: 'x' } },
+        ],
+      },
+      { role: 'assistant', content: null, tool_calls: [{ function: { name: 'f', arguments: '{}' } }] },
+    ],
+    tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }],
+    n: 2,
+    priority: 3,
+    max_tokens: 10,
+  }
+  const bodies = [
+    chat,
+    { prompt: [[1, 2], [3]], model: 'm' },
+    { inputs: 'x', parameters: { best_of: 2 } },
+    { input: ['a', { role: 'user' }], tools: null },
+  ]
+  const anyBody = fc
+    .tuple(fc.constantFrom(...bodies), fc.boolean(), anyMutations(JSON_PIECES, 2))
+    .map(([body, spaced, mutations]) =>
+      mutated(Buffer.from(JSON.stringify(body, null, spaced ? 1 : 0)), mutations),
+    )
+
+  it('is malformed in words, or goes on with exactly the members changed that are ours', () => {
+    const adapter = engineAdapter('vllm')
+    let taken = 0
+    const law = fc.property(anyBody, fc.constantFrom(...ROUTES), (body, route) => {
+      const shape = shapeOrRefusal(route, body)
+      if (shape === undefined) return
+      taken += 1
+      const edits = bodyEdits({ route, shape, engineName: 'org/tiny', scheduling: false }, adapter)
+      const sent = JSON.parse(Buffer.concat(spliceBody(body, edits)).toString('utf8')) as Record<
+        string,
+        unknown
+      >
+      const wanted = JSON.parse(body.toString('utf8')) as Record<string, unknown>
+      for (const [name, text] of Object.entries(edits)) {
+        if (text === undefined) delete wanted[name]
+        else wanted[name] = JSON.parse(text)
+      }
+      expect(sent).toEqual(wanted)
+      expect(shape.sequences).toBeGreaterThanOrEqual(1)
+    })
+    fc.assert(law, FUZZ.runs(2500))
+    expect(taken).toBeGreaterThan(100)
+  })
+
+  it.each(['tools', 'messages', 'stream_options', 'metadata'])(
+    'is malformed when `%s` is nested without end',
+    (name) => {
+      for (const levels of [250, 20_000]) {
+        const deep = `${'[{"a":'.repeat(levels)}1${'}]'.repeat(levels)}`
+        for (const route of ROUTES) {
+          const body = `{"model":"tiny","messages":[],"prompt":"x","input":"x","inputs":"x","tokens":[1],"${name}":${deep}}`
+          expect(shapeOrRefusal(route, Buffer.from(body)) === undefined, `${levels} in ${route.path}`).toBe(
+            true,
+          )
+        }
+      }
+    },
+  )
+
+  function shapeOrRefusal(route: (typeof ROUTES)[number], body: Buffer) {
+    try {
+      return readShape(route, body)
+    } catch (error) {
+      if (!(error instanceof ProxyError)) throw error
+      expect(error.code).toBe('malformed')
+      return undefined
+    }
+  }
+})
+
+describe('a configuration gone wrong', () => {
+  const files = ['minimal', 'products', 'tenants', 'shadow'].map((name) =>
+    readFileSync(new URL(`../../config/${name}.yaml`, import.meta.url)),
+  )
+  const anyFile = fc
+    .tuple(fc.constantFrom(...files), anyMutations(YAML_PIECES))
+    .map(([bytes, mutations]) => mutated(bytes, mutations).toString('utf8'))
+
+  it('is taken, or has problems with their places', () => {
+    const law = fc.property(anyFile, (text) => {
+      const loaded = load(text)
+      const lines = text.split('\n').length
+      for (const { line, column, message } of loaded.ok ? loaded.warnings : loaded.problems) {
+        expect(line).toBeGreaterThanOrEqual(1)
+        expect(line).toBeLessThanOrEqual(lines + 1)
+        expect(column).toBeGreaterThanOrEqual(1)
+        expect(message).not.toBe('')
+      }
+      expect(loaded.ok || loaded.problems.length > 0).toBe(true)
+    })
+    fc.assert(law, FUZZ.runs(250))
+  })
+
+  it.each([
+    '!!binary aGk=',
+    '!!set { a }',
+    '!!timestamp 2026-01-01',
+    '!!omap [a: 1]',
+    '!!merge <<',
+    '!own x',
+  ])('with the tag of %s has a problem wherever it stands', (value) => {
+    const [minimal = ''] = files.map(String)
+    const places = [
+      value,
+      `auth: ${value}`,
+      `classes: ${value}`,
+      `models: [{ name: a, replicas: [${value}] }]`,
+    ]
+    for (const text of [...places, minimal.replace(/(url|name): [^\n,}]+/, `$1: ${value}`)]) {
+      const loaded = load(text)
+      expect(loaded.ok ? [] : loaded.problems.map(({ message }) => message)).toContain(
+        'this tag means nothing here',
+      )
+    }
+  })
+
+  it('that unfolds without end has a problem', () => {
+    const doubling = Array.from(
+      { length: 30 },
+      (_, level) => `l${level + 1}: &l${level + 1} [*l${level}, *l${level}]`,
+    )
+    const loaded = load(['l0: &l0 [x, x]', ...doubling].join('\n'))
+    expect(loaded.ok).toBe(false)
+  })
+})
