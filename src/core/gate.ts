@@ -1,5 +1,5 @@
 /** The gate: the state machine that turns events into effects and is the only mutable owner of decisions. */
-import { type Advice, askAdvice } from './advice.ts'
+import { Advisory } from './advice.ts'
 import { decisionRecord } from './decision.ts'
 import type { GateEffect, ShedReason } from './effects.ts'
 import type { BounceCause, GateEvent, PermitId } from './events.ts'
@@ -32,10 +32,9 @@ export function createGate(options: GateOptions): Gate {
 export class Gate {
   readonly counts: GateCounts = zeroCounts()
   #scheduler: Scheduler
-  #advisor: Scheduler | undefined
+  readonly #advisory = new Advisory()
   /** Whoever learns from what happens: the scheduler, and the advisor when there is one. */
   #learners: readonly Scheduler[] = []
-  readonly #advice = new Map<RequestId, Advice>()
   readonly #judge: Judge
   #settings: GateSettings
   readonly #waiting = new WaitingRoom()
@@ -58,9 +57,8 @@ export class Gate {
   /** Changes who decides and who only advises; a scheduler that stays keeps what it has learnt. */
   adopt(scheduler: Scheduler, advisor?: Scheduler): void {
     this.#scheduler = scheduler
-    this.#advisor = advisor
     this.#learners = advisor === undefined ? [scheduler] : [scheduler, advisor]
-    this.#advice.clear()
+    this.#advisory.adopt(advisor)
   }
 
   get state(): GateState {
@@ -138,8 +136,7 @@ export class Gate {
       return
     }
     this.#waiting.add(waiter)
-    if (this.#advisor === undefined) return
-    this.#advice.set(offer.requestId, askAdvice(this.#advisor, offer.requestId, this.state, nowMs))
+    this.#advisory.ask(offer.requestId, this.state, nowMs)
   }
 
   #firstToken(permitId: PermitId, nowMs: Ms): void {
@@ -192,7 +189,7 @@ export class Gate {
     const waiter = this.#waiting.remove(requestId)
     if (waiter === undefined) return
     this.#leave(waiter.offer)
-    this.#advice.delete(requestId)
+    this.#advisory.take(requestId)
     this.counts.cancelled++
     this.#effects.push({ kind: 'drop', requestId })
     const settlement = settleWaiter(waiter, { outcome: 'cancelled' }, this.#judge, nowMs)
@@ -247,9 +244,9 @@ export class Gate {
     const ledger = this.#permits.replicas.get(replicaId)
     if (ledger === undefined) throw new RangeError(`admit to unknown replica ${replicaId}`)
     this.#waiting.remove(offer.requestId)
-    // In shadow mode the advisor's numbers are booked, so that it learns from its own predictions.
-    const seen = [...(this.#advice.get(offer.requestId)?.candidates ?? []), ...candidates]
-    const chosen = seen.find((candidate) => candidate.replicaId === replicaId)
+    const chosen =
+      this.#advisory.viewOf(waiter, replicaId, this.state, nowMs) ??
+      candidates.find((candidate) => candidate.replicaId === replicaId)
     const inFlight = newInFlight(++this.#lastPermitId, waiter, ledger, chosen, nowMs)
     this.#permits.give(inFlight, ledger)
     for (const learner of this.#learners) learner.dispatched(inFlight, ledger, nowMs)
@@ -279,9 +276,8 @@ export class Gate {
 
   #record(waiter: Waiter, verdict: Verdict, candidates: readonly CandidateView[], nowMs: Ms): DecisionRecord {
     const { requestId, pool } = waiter.offer
-    const advice = this.#advice.get(requestId)
-    this.#advice.delete(requestId)
-    const trusted = (this.#advisor ?? this.#scheduler).trusted(pool)
+    const advice = this.#advisory.take(requestId)
+    const trusted = (this.#advisory.advisor ?? this.#scheduler).trusted(pool)
     const { configDigest } = this.#settings
     return decisionRecord(waiter, { verdict, candidates, advice, trusted, configDigest }, nowMs)
   }

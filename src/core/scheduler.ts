@@ -6,7 +6,7 @@ import type { InFlight, ReplicaLedger } from './ledger.ts'
 import type { CandidateView, SettleReport, SloVerdict } from './records.ts'
 import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
 import type { Ms } from './units.ts'
-import type { WaitingRoom } from './waiting-room.ts'
+import type { Waiter, WaitingRoom } from './waiting-room.ts'
 
 /** What a scheduler may read. It owns none of it and changes none of it. */
 export interface GateState {
@@ -60,6 +60,8 @@ export interface Scheduler {
   ): void
   /** The permit came back before content; the request may be tried elsewhere. */
   bounced(inFlight: InFlight, ledger: ReplicaLedger, cause: BounceCause, nowMs: Ms): void
+  /** What it sees of a replica to which somebody else sends the waiter; absent from schedulers that predict nothing. */
+  view?(waiter: Waiter, replicaId: ReplicaId, state: GateState, nowMs: Ms): CandidateView | undefined
   /** When one more request of that pool could be served, in ms from now; for refusals that no plan made. */
   retryAfterMs(state: GateState, offer: Offer, nowMs: Ms): Ms
   /** Replicas that would carry such a demand on that pool, a fraction; undefined when it can't say. */

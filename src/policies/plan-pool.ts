@@ -1,5 +1,5 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
-import type { GateName } from '../core/records.ts'
+import type { CandidateView, GateName } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { Intent, Plan } from '../core/scheduler.ts'
 import type { Ms } from '../core/units.ts'
@@ -59,6 +59,21 @@ export function planPool(question: PoolQuestion): Plan {
   const outpriced = outpricedJobs(round, jobs, demands)
   if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, question.nowMs)) }
   return { intents: [], ...wake(round, jobs) }
+}
+
+/** What a waiter would meet on one replica, whoever sends it there. */
+export function viewOf(
+  question: PoolQuestion,
+  waiter: Waiter,
+  replicaId: ReplicaId,
+): CandidateView | undefined {
+  const { state, learnt, nowMs } = question
+  const ledger = state.replicas.get(replicaId)
+  if (ledger === undefined) return undefined
+  const view = outlook(ledger, learnt, state.instances, nowMs)
+  const job = jobOf(waiter, learnt, view.decodeStepMs, nowMs)
+  const round = openRound(question, [job], [view])
+  return recorded(round, [routeOf(round, job, view, 1)])[0]
 }
 
 /** What a plan was made of; it stands for a moment while nobody new waits. */

@@ -7,7 +7,7 @@ import type { StepPrior } from '../estimate/step-model.ts'
 import { Learnt } from './learnt.ts'
 import { engineTtftMs, lastDispatchTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
-import { planPool } from './plan-pool.ts'
+import { planPool, viewOf } from './plan-pool.ts'
 import { replicasWanted } from './replicas-wanted.ts'
 
 export interface SluiceOptions {
@@ -38,6 +38,8 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
       }
       return Number.isFinite(wakeAtMs) ? { intents: [], wakeAtMs } : { intents: [] }
     },
+    view: (waiter, replicaId, state, nowMs) =>
+      viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
     trusted: (pool) => [...(poolGroups.get(pool) ?? [])].some((groupId) => learnt.trusted(groupId)),
     dispatched(inFlight, ledger, nowMs) {
       noteGroup(poolGroups, ledger)

@@ -242,6 +242,24 @@ describe('shadow mode', () => {
     expect(gate.state.replicas.get('r1')?.backlogTokens).toBe(640 - 512)
   })
 
+  it('books what is cached there too where the advisor would have waited, or gone elsewhere', () => {
+    const gate = gateWith({ advisor: createSluice() })
+    const cached = { promptTokens: 640, prefixHashes: ['a', 'b'], prefixBlockTokens: 256 }
+    const first = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer(cached) }, 0))
+    const { replicaId } = first
+    gate.handle({ kind: 'firstToken', permitId: first.permitId }, 60)
+    const report = { outcome: 'completed', endedAtMs: 90, contentEvents: 3 } as const
+    gate.handle({ kind: 'settle', permitId: first.permitId, report }, 90)
+    for (let i = 0; i < 2; i++) gate.handle({ kind: 'offer', offer: someOffer({ promptTokens: 4000 }) }, 100)
+    const backlog = () => gate.state.replicas.get(replicaId)?.backlogTokens ?? 0
+    const before = backlog()
+    const again = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer(cached) }, 100))
+    expect(again.replicaId).toBe(replicaId)
+    expect(again.record.wouldHave?.kind).toBe('wait')
+    expect(backlog() - before).toBe(640 - 512)
+    expect(again.record.candidates).toMatchObject([{ replicaId, uncachedTokens: 128 }])
+  })
+
   it('teaches the advisor from traffic that it did not send', () => {
     const { gate, advisor } = shadow()
     let nowMs = 0
