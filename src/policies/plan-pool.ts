@@ -251,7 +251,9 @@ function tryAdmit(
     const { replicaId } = route.candidate.view.ledger
     if (gate === undefined) {
       const { requestId } = job.waiter.offer
-      return { kind: 'admit', requestId, replicaId, candidates: recorded(round, routes) }
+      // The chosen one first, or a record of a wide fleet would not have it.
+      const shown = [route, ...routes.filter((other) => other !== route)]
+      return { kind: 'admit', requestId, replicaId, candidates: recorded(round, shown) }
     }
     if (gate === 'slack' || gate === 'steady' || gate === 'kv') round.heldByTime = true
     if (replicaId === plannedId) plannedGate = gate
