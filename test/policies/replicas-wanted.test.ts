@@ -71,7 +71,9 @@ describe('replicasWanted', () => {
   /** The rate for which exactly three replicas are asked. */
   const perSec = (learning.length * 1000 * REPLICAS) / DURATION_MS / forLearning
 
-  it('asks for so many that the objective holds, and breaks at 1.75 times the load', () => {
+  it('asks for so many that the objective holds, and breaks at 1.75 times the load', {
+    timeout: 60_000,
+  }, () => {
     expect(forLearning).toBeGreaterThan(0)
     expect(run(chats(perSec, 5)).attained).toBeGreaterThanOrEqual(chat.objectiveRatio ?? 1)
     expect(run(chats(1.75 * perSec, 5)).attained).toBeLessThan(chat.objectiveRatio ?? 0)
