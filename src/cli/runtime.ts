@@ -1,5 +1,6 @@
 /** Puts one Sluice together: gate, fleet, edge and observer, wired and not yet listening. */
 import type { Config } from '../config/config.ts'
+import { takesWork } from '../core/eligible.ts'
 import type { Gate } from '../core/gate.ts'
 import type { ReplicaReport, ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
@@ -91,9 +92,7 @@ export class Runtime {
   downModels(): readonly string[] {
     return this.#config.models
       .map(({ name }) => name)
-      .filter(
-        (name) => !this.fleet.reports(name).some(({ state }) => state === 'live' || state === 'ramping'),
-      )
+      .filter((name) => !this.fleet.reports(name).some(takesWork))
   }
 
   /** Puts a checked configuration into service. What is under way keeps the one it came in under. */

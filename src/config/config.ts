@@ -30,6 +30,8 @@ export interface ModelConfig {
   readonly adapters: readonly string[]
   readonly profile?: string
   readonly engineArgs: EngineLimits
+  /** The engines order their queues by a request's priority, which Sluice then sets. */
+  readonly priorityScheduling: boolean
   readonly replicas: readonly ReplicaSource[]
 }
 

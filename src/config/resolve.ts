@@ -57,6 +57,7 @@ function resolveModel(model: FileModel): ModelConfig {
     adapters: model.adapters,
     ...(model.profile !== undefined && { profile: model.profile }),
     engineArgs,
+    priorityScheduling: args.priority_scheduling,
     replicas: model.replicas.map((replica) => resolveReplica(replica, model)),
   }
 }

@@ -1,7 +1,9 @@
 /** The traffic side of Sluice: takes requests in, refuses or dispatches them, and drains. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { takesWork } from '../core/eligible.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import type { RouteKey } from '../engines/adapter.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
 import type { TokenRatio } from '../estimate/prompt-tokens.ts'
 import type { Fleet, Replica } from '../upstream/ports.ts'
@@ -62,7 +64,8 @@ export class Edge {
     this.buffers = new BufferPool(settings.limits.bufferedBytes)
     const sizer = new PromptSizer(options.ratio)
     const contextTokens = (pool: PoolId) => this.#contextTokens(pool)
-    this.#ports = { clock, buffers: this.buffers, sizer, contextTokens }
+    const hasRoute = (pool: PoolId, route: RouteKey) => this.#hasRoute(pool, route)
+    this.#ports = { clock, buffers: this.buffers, sizer, contextTokens, hasRoute }
     this.#desk = new IntakeDesk(settings, this.#ports)
     this.dispatcher = new Dispatcher({
       gate,
@@ -225,7 +228,7 @@ export class Edge {
   #anyReplica(body: Buffer, tenant: TenantSettings): Replica {
     const { fleet } = this.#options
     const pool = this.#desk.models.poolOf(body, tenant)
-    const live = fleet.reports(pool).filter(({ state }) => state === 'live' || state === 'ramping')
+    const live = fleet.reports(pool).filter(takesWork)
     const chosen = live[this.#turn++ % Math.max(1, live.length)]
     const replica = chosen === undefined ? undefined : fleet.replica(chosen.replicaId)
     if (replica !== undefined) return replica
@@ -236,6 +239,11 @@ export class Edge {
     const limits = this.#options.fleet.reports(pool).map((report) => report.limits.maxModelLenTokens)
     if (limits.length === 0 || limits.includes(undefined)) return undefined
     return Math.max(...limits.map((limit) => limit ?? 0))
+  }
+
+  #hasRoute(pool: PoolId, route: RouteKey): boolean {
+    const reports = this.#options.fleet.reports(pool)
+    return reports.length === 0 || reports.some(({ routes }) => routes?.has(route) !== false)
   }
 
   async #idle(): Promise<void> {

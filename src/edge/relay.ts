@@ -2,6 +2,7 @@
 import type { BounceCause, PermitId } from '../core/events.ts'
 import type { SettleOutcome, SettleReport } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
+import type { ResponseHeaders } from '../engines/adapter.ts'
 import { spliceBody } from '../engines/splice.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
@@ -13,7 +14,7 @@ import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
 import { StreamBody } from './stream-body.ts'
 import { newTally, reportOf } from './tally.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 import { WholeBody } from './whole-body.ts'
 
 /** Whoever owns the attempt. Of `bounced` and `settled` exactly one is called, once. */

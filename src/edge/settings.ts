@@ -8,6 +8,8 @@ export interface ModelSettings {
   /** What the engine is asked for. */
   readonly servedName: string
   readonly adapters: readonly string[]
+  /** Its engines order their queues by the priority of requests. */
+  readonly priorityScheduling?: boolean
 }
 
 export interface ProductSettings {

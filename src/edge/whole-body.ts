@@ -1,7 +1,7 @@
 /** Relays an answer that is no event stream: held whole, so that its class and usage are known before a byte leaves. */
 import type { Ms } from '../core/units.ts'
-import type { Dialect } from '../engines/adapter.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { Dialect, ResponseHeaders } from '../engines/adapter.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 
 /** Held at most; a bigger good answer is passed on as it comes, and its usage stays unknown. */
 const HOLD_BYTES = 1024 * 1024
@@ -57,7 +57,7 @@ export class WholeBody implements UpstreamBody {
     }
     const { status, headers, dialect } = this.#facts
     if (!this.#refused) {
-      const { usage, finishReason } = adapter.readWhole(dialect, body)
+      const { usage, finishReason } = adapter.readWhole(dialect, body, headers)
       tally.usage = usage
       tally.finishReason = finishReason
     }
