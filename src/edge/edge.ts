@@ -46,6 +46,31 @@ export interface Io {
 /** How long an outage is assumed to last, in ms. */
 const OUTAGE_RETRY_MS: Ms = 5000
 
+
+/** What a client wants with a response that an engine keeps. */
+export interface StoredCall {
+  readonly id: string
+  readonly action?: string | undefined
+}
+
+/** An exchange that is not judged. Its path is ours: what the client wrote may name another host, or lead out of it. */
+interface Forwarding {
+  readonly replica?: Replica
+  readonly path: string
+  readonly tenant: TenantSettings
+  readonly clientId: string
+  readonly answer: ClientAnswer
+  readonly io: Io
+}
+
+const METHODS = ['GET', 'POST', 'DELETE'] as const
+
+/** The query of a request target, question mark included; empty when it has none. */
+function queryOf(target: string): string {
+  const at = target.indexOf('?')
+  return at < 0 ? '' : target.slice(at)
+}
+
 export class Edge {
   readonly dispatcher: Dispatcher
   readonly drain: Drain
@@ -114,8 +139,8 @@ export class Edge {
     return this.#desk.models.namesFor(tenant)
   }
 
-  /** Relays a call about a stored response to the replica that made it. Never rejects. */
-  async serveStored(id: string, io: Io): Promise<void> {
+  /** Relays a call about a stored response, or an action on it, to the replica that made it. Never rejects. */
+  async serveStored({ id, action }: StoredCall, io: Io): Promise<void> {
     const route = { dialect: 'responses', apiKeyHeader: false } as const
     const { answer, clientId } = this.#greet(route, io)
     await this.#guard(answer, async (known) => {
@@ -123,7 +148,8 @@ export class Edge {
       const home = this.#stored.find(id, tenant.name)
       const replica = home === undefined ? undefined : this.#options.fleet.replica(home)
       if (replica === undefined) throw new ProxyError('unknown_route', `no response ${id} is known here`)
-      await this.#forward(replica, tenant, clientId, answer, io)
+      const path = action === undefined ? `/v1/responses/${id}` : `/v1/responses/${id}/${action}`
+      await this.#forward({ replica, path, tenant, clientId, answer, io })
     })
   }
 
@@ -133,7 +159,7 @@ export class Edge {
     const { answer, clientId } = this.#greet(route, io)
     await this.#guard(answer, async (known) => {
       const tenant = known(this.#desk.tenant(io.incoming, route))
-      await this.#forward(undefined, tenant, clientId, answer, io)
+      await this.#forward({ path, tenant, clientId, answer, io })
     })
   }
 
@@ -183,13 +209,7 @@ export class Edge {
     }
   }
 
-  async #forward(
-    replica: Replica | undefined,
-    tenant: TenantSettings,
-    clientId: string,
-    answer: ClientAnswer,
-    { incoming }: Io,
-  ): Promise<void> {
+  async #forward({ replica, path, tenant, clientId, answer, io: { incoming } }: Forwarding): Promise<void> {
     const lease = this.buffers.lease()
     try {
       const body = await this.#desk.read(incoming, lease)
@@ -205,8 +225,8 @@ export class Edge {
       })
       this.#forwards.add(forward)
       forward.open({
-        method: incoming.method === 'POST' ? 'POST' : 'GET',
-        path: incoming.url ?? '/',
+        method: METHODS.find((method) => method === incoming.method) ?? 'GET',
+        path: path + queryOf(incoming.url ?? ''),
         headers: outboundHeaders(incoming.headers, target.adapter, { scheduling: false }, clientId),
         body: body.length === 0 ? [] : [body],
         firstByteTimeoutMs: limits.requestMs,
