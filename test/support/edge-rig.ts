@@ -7,7 +7,7 @@ import type { DecisionRecord, ExchangeFacts, Settlement } from '../../src/core/r
 import type { ReplicaReport } from '../../src/core/replica.ts'
 import type { SloClass } from '../../src/core/request.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { systemClock } from '../../src/edge/clock.ts'
+import { type Clock, systemClock } from '../../src/edge/clock.ts'
 import { Edge } from '../../src/edge/edge.ts'
 import { createTrafficServer, type ServerLimits } from '../../src/edge/server.ts'
 import type { EdgeSettings } from '../../src/edge/settings.ts'
@@ -48,7 +48,6 @@ export function edgeSettings(change: SettingsChange = {}): EdgeSettings {
         aliases: ['default'],
         servedName: 'org/tiny',
         adapters: ['lora-a'],
-        priorityScheduling: false,
       },
     ],
     classes: { chat: sloClass('chat', { ttftMs: 60_000, tpotMs: 10_000 }), batch: sloClass('batch') },
@@ -73,6 +72,8 @@ export interface RigOptions {
   readonly engineKind?: EngineKind | readonly EngineKind[]
   readonly maxModelLenTokens?: number
   readonly server?: Partial<ServerLimits>
+  /** What requests are timed by; the sockets' own clock goes on beside it. */
+  readonly clock?: Clock
   /** Models that each engine serves, by its place; `tiny` when not told. */
   readonly pools?: readonly (readonly string[])[]
   /** How the engines themselves are made. */
@@ -128,7 +129,7 @@ export class Rig {
       settings,
       gate: this.gate,
       fleet: { replica: (id) => replicas.get(id), reports: () => reports },
-      clock: systemClock,
+      clock: options.clock ?? systemClock,
       observer: {
         onDecision: (record) => this.decisions.push(record),
         onSettled: (settlement, exchange) => {
