@@ -32,6 +32,8 @@ export interface ModelConfig {
   readonly engineArgs: EngineLimits
   /** The engines order their queues by a request's priority, which Sluice then sets. */
   readonly priorityScheduling: boolean
+  /** Answers name the model as it was asked for, and not as its engine does. */
+  readonly renameAnswers: boolean
   readonly replicas: readonly ReplicaSource[]
 }
 

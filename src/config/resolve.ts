@@ -58,6 +58,7 @@ function resolveModel(model: FileModel): ModelConfig {
     ...(model.profile !== undefined && { profile: model.profile }),
     engineArgs,
     priorityScheduling: args.priority_scheduling,
+    renameAnswers: model.rename_answers,
     replicas: model.replicas.map((replica) => resolveReplica(replica, model)),
   }
 }

@@ -56,6 +56,11 @@ const model = z.strictObject({
   name: modelName().describe('What clients ask for.'),
   aliases: z.array(modelName()).prefault([]).describe('Further names for the same model.'),
   served_name: modelName().optional().describe('What the engine is asked for. Default: `name`.'),
+  rename_answers: flag()
+    .prefault(false)
+    .describe(
+      'Answers name the model as it was asked for, in every chunk; else they keep the name that the engine wrote.',
+    ),
   adapters: z
     .array(modelName())
     .prefault([])

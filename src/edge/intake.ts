@@ -1,15 +1,16 @@
 /** Turns an HTTP request into an offer and what is needed to carry it out; malformed input ends here. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Offer, PoolId, RequestId } from '../core/request.ts'
+import type { Offer, PoolId, RequestId, SloClass } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
+import { modelRename } from '../engines/rename.ts'
 import { ProxyError } from '../errors.ts'
 import { type Authenticator, createAuthenticator } from './auth.ts'
 import { readBody } from './body.ts'
 import { type BufferLease, type BufferPool, HeldBody } from './buffers.ts'
 import { classify, headerOf, steering } from './classify.ts'
 import type { Clock } from './clock.ts'
-import { ModelIndex } from './models.ts'
+import { ModelIndex, type ResolvedModel } from './models.ts'
 import { type OutboundFacts, urgencyOf } from './outbound.ts'
 import { PREFIX_BLOCK_TOKENS, prefixHashes } from './prefix.ts'
 import type { PromptParts, PromptSizer } from './prompt-size.ts'
@@ -125,13 +126,7 @@ export class IntakeDesk {
       ...steering(this.settings, subject),
       retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),
     }
-    const outbound = {
-      route,
-      shape: unburdened(shape),
-      engineName: resolved.engineName,
-      scheduling: tenant.scheduling,
-      ...(resolved.model.priorityScheduling ? { urgency: urgencyOf(slo) } : {}),
-    }
+    const outbound = outboundFacts(arrival, shape, resolved, slo)
     const clamped = clampedFrom === undefined ? {} : { clampedFrom }
     return {
       offer,
@@ -153,6 +148,24 @@ export class IntakeDesk {
     const limit = longestTokens === undefined ? undefined : this.#ports.contextTokens(pool)
     if (limit === undefined || longestTokens === undefined || longestTokens <= limit) return
     throw new ProxyError('over_context', `the prompt has ${longestTokens} tokens, the model takes ${limit}`)
+  }
+}
+
+function outboundFacts(
+  { route, tenant }: Arrival,
+  shape: RequestShape,
+  { model, engineName }: ResolvedModel,
+  slo: SloClass,
+): OutboundFacts {
+  const asked = shape.model ?? model.name
+  return {
+    route,
+    shape: unburdened(shape),
+    engineName,
+    scheduling: tenant.scheduling,
+    ...(model.priorityScheduling === true ? { urgency: urgencyOf(slo) } : {}),
+    // An adapter's answers may have its own name or that of the model beneath it.
+    ...(model.renameAnswers === true ? { rename: modelRename([engineName, model.servedName], asked) } : {}),
   }
 }
 

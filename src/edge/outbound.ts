@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { hasTargets, type SloClass } from '../core/request.ts'
 import { clamp } from '../core/units.ts'
 import type { BodyEdits, EngineAdapter } from '../engines/adapter.ts'
+import type { ModelRename } from '../engines/rename.ts'
 import { asksForUsage, type RequestShape } from './request-shape.ts'
 import type { Route } from './routes.ts'
 
@@ -27,6 +28,8 @@ export interface OutboundFacts {
   readonly scheduling: boolean
   /** More is sooner, 0 without a promise; absent when the engines don't order by it. */
   readonly urgency?: number
+  /** How the model is named in the answer, where it is not as the engine names it. */
+  readonly rename?: ModelRename | undefined
 }
 
 /** Headers for one attempt. Compressed answers would hide their frames, so identity is asked for. */

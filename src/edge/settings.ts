@@ -10,6 +10,8 @@ export interface ModelSettings {
   readonly adapters: readonly string[]
   /** Its engines order their queues by the priority of requests. */
   readonly priorityScheduling?: boolean
+  /** Answers name the model as it was asked for. */
+  readonly renameAnswers?: boolean
 }
 
 export interface ProductSettings {

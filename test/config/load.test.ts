@@ -57,6 +57,7 @@ describe('a valid file', () => {
         kvCapacityTokens: 400_000,
       },
       priorityScheduling: false,
+      renameAnswers: false,
       replicas: [
         { kind: 'url', url: 'http://10.0.0.11:8000', engine: 'vllm' },
         { kind: 'url', url: 'https://10.0.0.12', key: 'engine-secret', engine: 'tgi' },
