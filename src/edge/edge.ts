@@ -133,10 +133,10 @@ export class Edge {
     })
   }
 
-  /** The models that this key may ask for. */
+  /** The models that this key may ask for and that a replica serves now. */
   models(incoming: IncomingMessage): readonly string[] {
     const tenant = this.#desk.tenant(incoming, { apiKeyHeader: true })
-    return this.#desk.models.namesFor(tenant)
+    return this.#desk.models.namesFor(tenant, (pool) => this.#options.fleet.reports(pool).some(takesWork))
   }
 
   /** Relays a call about a stored response, or an action on it, to the replica that made it. Never rejects. */

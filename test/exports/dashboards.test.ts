@@ -125,9 +125,11 @@ describe('the dashboards together', () => {
       'sluice_slo_attainment_ratio',
       'sluice_goodput_requests_per_second',
       'sluice_waiting_bytes',
+      'sluice_oversized_frames_total',
       'sluice_clamped_requests_total',
       'sluice_log_suppressed_total',
       'sluice_config_info',
+      'sluice_model_info',
       'sluice_config_last_reload_successful',
       'process_start_time_seconds',
     ])
