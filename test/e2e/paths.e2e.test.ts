@@ -1,7 +1,8 @@
 /** Where a request may go: to the engines of the file, on the routes of the list, whatever the client writes. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { ROUTES } from '../../src/edge/routes.ts'
 import { type Rig, startRig } from '../support/edge-rig.ts'
-import type { RawClient } from '../support/raw-client.ts'
+import type { RawClient, RawRequest } from '../support/raw-client.ts'
 import { type ScriptedEngine, scriptedEngine } from '../support/scripted-engine.ts'
 
 let rig: Rig
@@ -22,6 +23,30 @@ const CHAT = JSON.stringify({ model: 'tiny', messages: [] })
 function sendLine(line: string, headers: readonly string[], body = CHAT): RawClient {
   const rows = [...headers, 'content-type: application/json', `content-length: ${body.length}`]
   return rig.client().raw(`${line} HTTP/1.1\r\n${rows.join('\r\n')}\r\n\r\n${body}`)
+}
+
+const AT_ONCE = 50
+
+/** Sends each on a connection of its own, some at a time. */
+async function statusesOf(
+  requests: readonly RawRequest[],
+): Promise<readonly { readonly status: number; readonly label: string }[]> {
+  const seen: { readonly status: number; readonly label: string }[] = []
+  for (let at = 0; at < requests.length; at += AT_ONCE) {
+    const sent = requests.slice(at, at + AT_ONCE).map((request) => {
+      const headers = request.body === undefined ? { 'content-length': '0' } : {}
+      return {
+        client: rig.client().send({ headers, ...request }),
+        label: `${request.method} ${request.path}`,
+      }
+    })
+    for (const { client, label } of sent) {
+      await client.waitComplete(label)
+      seen.push({ status: client.status, label })
+      client.leave()
+    }
+  }
+  return seen
 }
 
 /** The only request that the engine of the file has got. */
@@ -93,6 +118,21 @@ describe('another origin', () => {
   })
 })
 
+/** Ways in which a server behind might read the same path. */
+const CLOTHES: readonly ((path: string) => string)[] = [
+  (path) => `/${path}`,
+  (path) => path.toUpperCase(),
+  (path) => `${path}.`,
+  (path) => `${path}/`,
+  (path) => `${path};x=1`,
+  (path) => `${path}%20`,
+  (path) => `${path}%00`,
+  (path) => path.replace(/.$/, (last) => `%${last.charCodeAt(0).toString(16)}`),
+  (path) => path.replace(/\//g, '%2f'),
+  (path) => `/x/%2e%2e%2f${path.slice(1)}`,
+  (path) => path.replace(/\/(?=[^/]*$)/, '\\'),
+]
+
 describe('a path in other clothes', () => {
   const LISTED = ['/v1/chat/completions', '/tokenize', '/rerank']
   const UNLISTED = [
@@ -106,30 +146,13 @@ describe('a path in other clothes', () => {
     '/decisions',
     '/livez',
   ]
-  /** Ways in which a server behind might read the same path. */
-  const CLOTHES: readonly ((path: string) => string)[] = [
-    (path) => `/${path}`,
-    (path) => path.toUpperCase(),
-    (path) => `${path}.`,
-    (path) => `${path}/`,
-    (path) => `${path};x=1`,
-    (path) => `${path}%20`,
-    (path) => `${path}%00`,
-    (path) => path.replace(/.$/, (last) => `%${last.charCodeAt(0).toString(16)}`),
-    (path) => path.replace(/\//g, '%2f'),
-    (path) => `/x/%2e%2e%2f${path.slice(1)}`,
-    (path) => path.replace(/\/(?=[^/]*$)/, '\\'),
-  ]
 
   it('that is not on the list is not served in any of them', async () => {
     const worn = UNLISTED.flatMap((path) => [path, ...CLOTHES.map((wear) => wear(path))])
-    for (const path of [...worn, '/x/../metrics', '/v1/responses/a/%2e%2e%2fmetrics'])
-      for (const method of ['GET', 'POST', 'DELETE', 'OPTIONS']) {
-        const client = rig.client().send({ method, path, headers: { 'content-length': '0' } })
-        await client.waitComplete()
-        expect([404, 400], `${method} ${path}`).toContain(client.status)
-        client.leave()
-      }
+    const paths = [...worn, '/x/../metrics', '/v1/responses/a/%2e%2e%2fmetrics']
+    const methods = ['GET', 'POST', 'DELETE', 'OPTIONS']
+    const requests = paths.flatMap((path) => methods.map((method) => ({ method, path })))
+    for (const { status, label } of await statusesOf(requests)) expect([404, 400], label).toContain(status)
     expect(rig.engine.requests).toEqual([])
   })
 
@@ -137,12 +160,28 @@ describe('a path in other clothes', () => {
     rig.engine.on('/v1/chat/completions', (exchange) => exchange.respondJson(200, { choices: [] }))
     rig.engine.on('/tokenize', (exchange) => exchange.respondJson(200, { tokens: [] }))
     rig.engine.on('/rerank', (exchange) => exchange.respondJson(200, { results: [] }))
-    for (const path of LISTED.flatMap((listed) => CLOTHES.map((wear) => wear(listed)))) {
-      const client = rig.client().send({ path, body: { model: 'tiny', messages: [] } })
-      await client.waitComplete()
-      client.leave()
-    }
+    const paths = LISTED.flatMap((listed) => CLOTHES.map((wear) => wear(listed)))
+    await statusesOf(paths.map((path) => ({ path, body: { model: 'tiny', messages: [] } })))
+    expect(rig.engine.requests.length).toBeGreaterThan(0)
     for (const { path } of rig.engine.requests) expect(LISTED).toContain(path)
+  })
+})
+
+describe('a path without a key', () => {
+  it('is refused wherever it is served, also in other clothes', async () => {
+    await rig.close()
+    rig = await startRig({ settings: { auth: { kind: 'keys' }, passthrough: ['/rerank'] } })
+    const served = [...ROUTES.map(({ path }) => path), '/rerank', '/v1/models', '/v1/responses/resp_1']
+    const worn = served.flatMap((one) => [one, ...CLOTHES.map((wear) => wear(one))])
+    const requests = worn.flatMap((path) => ['GET', 'POST'].map((method) => ({ method, path })))
+    for (const { status, label } of await statusesOf(requests))
+      expect([400, 401, 404], label).toContain(status)
+    const plain = served.map((path) => {
+      const read = path === '/v1/models' || path.includes('resp_1')
+      return { method: read ? 'GET' : 'POST', path }
+    })
+    for (const { status, label } of await statusesOf(plain)) expect(status, label).toBe(401)
+    expect(rig.engine.requests).toEqual([])
   })
 })
 
