@@ -1,4 +1,5 @@
 /** Says whether traffic should be sent here, and which models can be served. */
+import { takesWork } from '../core/eligible.ts'
 import type { AdminPorts } from './ports.ts'
 
 export interface Check {
@@ -20,7 +21,7 @@ export function modelLiveness(ports: AdminPorts): readonly ModelLiveness[] {
   const replicas = ports.samples.replicas()
   return ports.observer.attainment.catalog.models.map((model) => {
     const own = replicas.filter((replica) => replica.models.includes(model))
-    const live = own.filter(({ state }) => state === 'live' || state === 'ramping')
+    const live = own.filter(takesWork)
     return { model, live: live.length, replicas: own.length }
   })
 }

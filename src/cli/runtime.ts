@@ -1,5 +1,6 @@
 /** Puts one Sluice together: gate, fleet, edge and observer, wired and not yet listening. */
 import type { Config } from '../config/config.ts'
+import { takesWork } from '../core/eligible.ts'
 import type { Gate } from '../core/gate.ts'
 import type { ReplicaReport, ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
@@ -13,7 +14,7 @@ import { type RuntimeMonitor, startRuntimeMonitor } from '../telemetry/runtime.t
 import type { SamplePorts } from '../telemetry/samples.ts'
 import { createFleet, type ManagedFleet } from '../upstream/fleet.ts'
 import { createGateOf, gateSettings, rolesFor } from './gate-parts.ts'
-import { samplePorts, sloCatalog } from './samples.ts'
+import { loadedFacts, samplePorts, sloCatalog } from './samples.ts'
 import { packageVersion } from './terminal.ts'
 
 export class Runtime {
@@ -75,7 +76,7 @@ export class Runtime {
     })
     onReport = (report) => this.#reported(report)
     for (const report of early) this.#reported(report)
-    this.observer.onLoaded({ catalog: sloCatalog(config), digest: config.digest, mode: config.mode })
+    this.observer.onLoaded(loadedFacts(config))
   }
 
   /** The mode in force. */
@@ -91,9 +92,7 @@ export class Runtime {
   downModels(): readonly string[] {
     return this.#config.models
       .map(({ name }) => name)
-      .filter(
-        (name) => !this.fleet.reports(name).some(({ state }) => state === 'live' || state === 'ramping'),
-      )
+      .filter((name) => !this.fleet.reports(name).some(takesWork))
   }
 
   /** Puts a checked configuration into service. What is under way keeps the one it came in under. */
@@ -107,8 +106,7 @@ export class Runtime {
     this.edge.configure(config)
     this.edge.dispatcher.tell({ kind: 'configured', settings: gateSettings(config) })
     this.fleet.update(config)
-    const { digest, mode } = config
-    this.observer.onLoaded({ catalog: sloCatalog(config), digest, mode }, { changes })
+    this.observer.onLoaded(loadedFacts(config), { changes })
   }
 
   /** Stops everything but the listening sockets, which are their owner's. Ends what is under way at once. */

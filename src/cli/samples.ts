@@ -6,6 +6,7 @@ import type { Scheduler } from '../core/scheduler.ts'
 import { ANONYMOUS } from '../edge/auth.ts'
 import { NO_PRODUCT } from '../edge/classify.ts'
 import type { SloCatalog } from '../slo/attainment.ts'
+import type { LoadedConfig } from '../telemetry/observer.ts'
 import type { RuntimeMonitor } from '../telemetry/runtime.ts'
 import type { LedgerSample, ReplicaSample, SamplePorts } from '../telemetry/samples.ts'
 import type { ManagedFleet } from '../upstream/fleet.ts'
@@ -83,4 +84,10 @@ export function sloCatalog(config: Config): SloCatalog {
     classFor: (className, model) => classFor(config, className, model),
     periodMs: config.slo.windowMs,
   }
+}
+
+/** What the observer is told of a configuration that comes into force. */
+export function loadedFacts(config: Config): LoadedConfig {
+  const servedNames = Object.fromEntries(config.models.map(({ name, servedName }) => [name, servedName]))
+  return { catalog: sloCatalog(config), digest: config.digest, mode: config.mode, servedNames }
 }

@@ -30,6 +30,10 @@ export interface ModelConfig {
   readonly adapters: readonly string[]
   readonly profile?: string
   readonly engineArgs: EngineLimits
+  /** The engines order their queues by a request's priority, which Sluice then sets. */
+  readonly priorityScheduling: boolean
+  /** Answers name the model as it was asked for, and not as its engine does. */
+  readonly renameAnswers: boolean
   readonly replicas: readonly ReplicaSource[]
 }
 

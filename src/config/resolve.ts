@@ -57,6 +57,8 @@ function resolveModel(model: FileModel): ModelConfig {
     adapters: model.adapters,
     ...(model.profile !== undefined && { profile: model.profile }),
     engineArgs,
+    priorityScheduling: args.priority_scheduling,
+    renameAnswers: model.rename_answers,
     replicas: model.replicas.map((replica) => resolveReplica(replica, model)),
   }
 }

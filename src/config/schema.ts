@@ -56,6 +56,11 @@ const model = z.strictObject({
   name: modelName().describe('What clients ask for.'),
   aliases: z.array(modelName()).prefault([]).describe('Further names for the same model.'),
   served_name: modelName().optional().describe('What the engine is asked for. Default: `name`.'),
+  rename_answers: flag()
+    .prefault(false)
+    .describe(
+      'Answers name the model as it was asked for, in every chunk; else they keep the name that the engine wrote.',
+    ),
   adapters: z
     .array(modelName())
     .prefault([])
@@ -71,6 +76,11 @@ const model = z.strictObject({
       max_num_seqs: count().optional().describe('Sequences that one engine runs at once.'),
       max_num_batched_tokens: count().optional().describe('Token budget of one engine step.'),
       max_model_len: count().optional().describe('Longest context in tokens.'),
+      priority_scheduling: flag()
+        .prefault(false)
+        .describe(
+          'The engines order by priority (vLLM `--scheduling-policy priority`, SGLang `--enable-priority-scheduling`): requests then carry that of their class. A vLLM without the flag refuses them.',
+        ),
       kv_capacity_tokens: count().optional().describe('KV cache of one replica in tokens.'),
     })
     .prefault({})

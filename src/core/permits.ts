@@ -1,9 +1,10 @@
 /** Every permit that is out and the ledger it stands in; replicas come, change and go here. */
+import { mayServe, takesWork } from './eligible.ts'
 import type { BounceCause, PermitId } from './events.ts'
 import { type InFlight, ReplicaLedger } from './ledger.ts'
 import type { CandidateView } from './records.ts'
 import type { ReplicaReport } from './replica.ts'
-import type { PoolId, ReplicaId } from './request.ts'
+import type { ReplicaId } from './request.ts'
 import type { Ms } from './units.ts'
 import type { Waiter } from './waiting-room.ts'
 
@@ -124,15 +125,14 @@ export class Permits {
   /** The replicas that a second attempt must avoid, or undefined when none is to be made. */
   secondAttempt(inFlight: InFlight, cause: BounceCause): readonly ReplicaId[] | undefined {
     if (inFlight.attempt === 2) return undefined
-    if (this.#hasOther(inFlight.offer.pool, inFlight.replicaId)) return [inFlight.replicaId]
+    const excluded = [inFlight.replicaId]
+    if (this.#hasOther({ offer: inFlight.offer, excluded })) return excluded
     return cause === 'engine_full' ? [] : undefined
   }
 
-  #hasOther(pool: PoolId, than: ReplicaId): boolean {
-    for (const { report } of this.#replicas.values()) {
-      const takesWork = report.state === 'live' || report.state === 'ramping'
-      if (takesWork && report.replicaId !== than && report.pools.includes(pool)) return true
-    }
+  #hasOther(second: Pick<Waiter, 'offer' | 'excluded'>): boolean {
+    for (const { report } of this.#replicas.values())
+      if (takesWork(report) && mayServe(second, report)) return true
     return false
   }
 }

@@ -33,6 +33,8 @@ export interface ReplicaReport {
   readonly pools: readonly PoolId[]
   readonly groupId: string
   readonly state: ReplicaState
+  /** Keys of the routes that its engine has; absent: all. In a mixed pool not every engine has every route. */
+  readonly routes?: ReadonlySet<string>
   readonly limits: EngineLimits
   readonly gauges?: ReplicaGauges
   /** Rises with each (re)start of the engine behind the URL; what was cached and in flight there is gone. */

@@ -10,6 +10,9 @@ import { dialectOf, ROUTES } from './routes.ts'
 
 type Env = { readonly Bindings: HttpBindings }
 
+/** What may be asked of a stored response beside itself. */
+const STORED_ACTIONS = ['cancel', 'input_items']
+
 /** The Hono app of the traffic port. It must run under node-server, since it writes to Node's own response. */
 export function createApp(edge: Edge, rng: Rng): Hono<Env> {
   const app = new Hono<Env>()
@@ -17,9 +20,11 @@ export function createApp(edge: Edge, rng: Rng): Hono<Env> {
   app.get('/health', (c) => c.body(null, 200))
   app.get('/readyz', (c) => c.json({ ready: edge.ready }, edge.ready ? 200 : 503))
   app.get('/v1/models', (c) => listModels(c, edge, rng))
-  app.on(['GET', 'POST', 'DELETE'], ['/v1/responses/:id', '/v1/responses/:id/:action'], (c) =>
-    isHead(c) ? notFound(c, rng) : raw(c, (io) => edge.serveStored(c.req.param('id'), io)),
-  )
+  app.on(['GET', 'POST', 'DELETE'], ['/v1/responses/:id', '/v1/responses/:id/:action'], (c) => {
+    const { id, action } = c.req.param() as { readonly id: string; readonly action?: string }
+    if (isHead(c) || (action !== undefined && !STORED_ACTIONS.includes(action))) return notFound(c, rng)
+    return raw(c, (io) => edge.serveStored({ id, action }, io))
+  })
   // Not a route of its own: a path that matched two would be composed, which costs more than all of the routing.
   app.notFound((c) => {
     const { path } = c.req

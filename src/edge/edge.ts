@@ -1,7 +1,9 @@
 /** The traffic side of Sluice: takes requests in, refuses or dispatches them, and drains. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { takesWork } from '../core/eligible.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import type { RouteKey } from '../engines/adapter.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
 import type { TokenRatio } from '../estimate/prompt-tokens.ts'
 import type { Fleet, Replica } from '../upstream/ports.ts'
@@ -44,6 +46,31 @@ export interface Io {
 /** How long an outage is assumed to last, in ms. */
 const OUTAGE_RETRY_MS: Ms = 5000
 
+
+/** What a client wants with a response that an engine keeps. */
+export interface StoredCall {
+  readonly id: string
+  readonly action?: string | undefined
+}
+
+/** An exchange that is not judged. Its path is ours: what the client wrote may name another host, or lead out of it. */
+interface Forwarding {
+  readonly replica?: Replica
+  readonly path: string
+  readonly tenant: TenantSettings
+  readonly clientId: string
+  readonly answer: ClientAnswer
+  readonly io: Io
+}
+
+const METHODS = ['GET', 'POST', 'DELETE'] as const
+
+/** The query of a request target, question mark included; empty when it has none. */
+function queryOf(target: string): string {
+  const at = target.indexOf('?')
+  return at < 0 ? '' : target.slice(at)
+}
+
 export class Edge {
   readonly dispatcher: Dispatcher
   readonly drain: Drain
@@ -62,7 +89,8 @@ export class Edge {
     this.buffers = new BufferPool(settings.limits.bufferedBytes)
     const sizer = new PromptSizer(options.ratio)
     const contextTokens = (pool: PoolId) => this.#contextTokens(pool)
-    this.#ports = { clock, buffers: this.buffers, sizer, contextTokens }
+    const hasRoute = (pool: PoolId, route: RouteKey) => this.#hasRoute(pool, route)
+    this.#ports = { clock, buffers: this.buffers, sizer, contextTokens, hasRoute }
     this.#desk = new IntakeDesk(settings, this.#ports)
     this.dispatcher = new Dispatcher({
       gate,
@@ -105,14 +133,14 @@ export class Edge {
     })
   }
 
-  /** The models that this key may ask for. */
+  /** The models that this key may ask for and that a replica serves now. */
   models(incoming: IncomingMessage): readonly string[] {
     const tenant = this.#desk.tenant(incoming, { apiKeyHeader: true })
-    return this.#desk.models.namesFor(tenant)
+    return this.#desk.models.namesFor(tenant, (pool) => this.#options.fleet.reports(pool).some(takesWork))
   }
 
-  /** Relays a call about a stored response to the replica that made it. Never rejects. */
-  async serveStored(id: string, io: Io): Promise<void> {
+  /** Relays a call about a stored response, or an action on it, to the replica that made it. Never rejects. */
+  async serveStored({ id, action }: StoredCall, io: Io): Promise<void> {
     const route = { dialect: 'responses', apiKeyHeader: false } as const
     const { answer, clientId } = this.#greet(route, io)
     await this.#guard(answer, async (known) => {
@@ -120,7 +148,8 @@ export class Edge {
       const home = this.#stored.find(id, tenant.name)
       const replica = home === undefined ? undefined : this.#options.fleet.replica(home)
       if (replica === undefined) throw new ProxyError('unknown_route', `no response ${id} is known here`)
-      await this.#forward(replica, tenant, clientId, answer, io)
+      const path = action === undefined ? `/v1/responses/${id}` : `/v1/responses/${id}/${action}`
+      await this.#forward({ replica, path, tenant, clientId, answer, io })
     })
   }
 
@@ -130,7 +159,7 @@ export class Edge {
     const { answer, clientId } = this.#greet(route, io)
     await this.#guard(answer, async (known) => {
       const tenant = known(this.#desk.tenant(io.incoming, route))
-      await this.#forward(undefined, tenant, clientId, answer, io)
+      await this.#forward({ path, tenant, clientId, answer, io })
     })
   }
 
@@ -180,13 +209,7 @@ export class Edge {
     }
   }
 
-  async #forward(
-    replica: Replica | undefined,
-    tenant: TenantSettings,
-    clientId: string,
-    answer: ClientAnswer,
-    { incoming }: Io,
-  ): Promise<void> {
+  async #forward({ replica, path, tenant, clientId, answer, io: { incoming } }: Forwarding): Promise<void> {
     const lease = this.buffers.lease()
     try {
       const body = await this.#desk.read(incoming, lease)
@@ -202,8 +225,8 @@ export class Edge {
       })
       this.#forwards.add(forward)
       forward.open({
-        method: incoming.method === 'POST' ? 'POST' : 'GET',
-        path: incoming.url ?? '/',
+        method: METHODS.find((method) => method === incoming.method) ?? 'GET',
+        path: path + queryOf(incoming.url ?? ''),
         headers: outboundHeaders(incoming.headers, target.adapter, { scheduling: false }, clientId),
         body: body.length === 0 ? [] : [body],
         firstByteTimeoutMs: limits.requestMs,
@@ -225,7 +248,7 @@ export class Edge {
   #anyReplica(body: Buffer, tenant: TenantSettings): Replica {
     const { fleet } = this.#options
     const pool = this.#desk.models.poolOf(body, tenant)
-    const live = fleet.reports(pool).filter(({ state }) => state === 'live' || state === 'ramping')
+    const live = fleet.reports(pool).filter(takesWork)
     const chosen = live[this.#turn++ % Math.max(1, live.length)]
     const replica = chosen === undefined ? undefined : fleet.replica(chosen.replicaId)
     if (replica !== undefined) return replica
@@ -236,6 +259,11 @@ export class Edge {
     const limits = this.#options.fleet.reports(pool).map((report) => report.limits.maxModelLenTokens)
     if (limits.length === 0 || limits.includes(undefined)) return undefined
     return Math.max(...limits.map((limit) => limit ?? 0))
+  }
+
+  #hasRoute(pool: PoolId, route: RouteKey): boolean {
+    const reports = this.#options.fleet.reports(pool)
+    return reports.length === 0 || reports.some(({ routes }) => routes?.has(route) !== false)
   }
 
   async #idle(): Promise<void> {

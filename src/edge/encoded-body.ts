@@ -1,6 +1,7 @@
 /** Relays an event stream that comes compressed though identity was asked for: as it comes, unread, under its true header. */
 import type { Ms } from '../core/units.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { ResponseHeaders } from '../engines/adapter.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 
 /**
  * Its frames can't be seen: the first bytes stand for the first token, tokens are not counted, a usage frame stays in,

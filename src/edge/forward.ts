@@ -1,5 +1,6 @@
 /** Relays an exchange that is not judged: paths of `passthrough`, and stored responses asked for by id. */
 import type { Ms } from '../core/units.ts'
+import type { ResponseHeaders } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
 import type {
   OpenRequest,
@@ -10,7 +11,6 @@ import type {
 } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
-import type { ResponseHeaders } from './upstream-body.ts'
 
 export interface ForwardOptions {
   readonly replica: Replica

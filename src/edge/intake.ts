@@ -1,15 +1,17 @@
 /** Turns an HTTP request into an offer and what is needed to carry it out; malformed input ends here. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import type { Offer, PoolId, RequestId } from '../core/request.ts'
+import type { Offer, PoolId, RequestId, SloClass } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import type { RouteKey } from '../engines/adapter.ts'
+import { modelRename } from '../engines/rename.ts'
 import { ProxyError } from '../errors.ts'
 import { type Authenticator, createAuthenticator } from './auth.ts'
 import { readBody } from './body.ts'
 import { type BufferLease, type BufferPool, HeldBody } from './buffers.ts'
 import { classify, headerOf, steering } from './classify.ts'
 import type { Clock } from './clock.ts'
-import { ModelIndex } from './models.ts'
-import type { OutboundFacts } from './outbound.ts'
+import { ModelIndex, type ResolvedModel } from './models.ts'
+import { type OutboundFacts, urgencyOf } from './outbound.ts'
 import { PREFIX_BLOCK_TOKENS, prefixHashes } from './prefix.ts'
 import type { PromptParts, PromptSizer } from './prompt-size.ts'
 import { type RequestShape, readShape } from './request-shape.ts'
@@ -43,6 +45,8 @@ export interface IntakePorts {
   readonly sizer: PromptSizer
   /** Longest context of a pool in tokens, when every replica's is known. */
   readonly contextTokens: (pool: PoolId) => Tokens | undefined
+  /** False when no replica of the pool, live or not, has the route. */
+  readonly hasRoute: (pool: PoolId, route: RouteKey) => boolean
 }
 
 /** The intake under one configuration. */
@@ -98,7 +102,8 @@ export class IntakeDesk {
     const subject = { headers, path: route.path, tenant, model: pool }
     const { slo, product, clampedFrom } = classify(this.settings, subject)
     const parts = { textBytes: shape.textBytes, mediaParts: shape.mediaParts, exactTokens: shape.exactTokens }
-    this.#refuseOverContext(pool, parts)
+    this.#refuseRoute(pool, route)
+    this.#refuseOverContext(pool, shape)
     const offer: Offer = {
       requestId: arrival.requestId(),
       pool,
@@ -121,12 +126,7 @@ export class IntakeDesk {
       ...steering(this.settings, subject),
       retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),
     }
-    const outbound = {
-      route,
-      shape: unburdened(shape),
-      engineName: resolved.engineName,
-      scheduling: tenant.scheduling,
-    }
+    const outbound = outboundFacts(arrival, shape, resolved, slo)
     const clamped = clampedFrom === undefined ? {} : { clampedFrom }
     return {
       offer,
@@ -139,13 +139,33 @@ export class IntakeDesk {
     }
   }
 
-  #refuseOverContext(pool: PoolId, parts: PromptParts): void {
-    const limit = parts.exactTokens === undefined ? undefined : this.#ports.contextTokens(pool)
-    if (limit === undefined || parts.exactTokens === undefined || parts.exactTokens <= limit) return
-    throw new ProxyError(
-      'over_context',
-      `the prompt has ${parts.exactTokens} tokens, the model takes ${limit}`,
-    )
+  #refuseRoute(pool: PoolId, route: Route): void {
+    if (this.#ports.hasRoute(pool, route.key)) return
+    throw new ProxyError('unknown_route', `no engine of the model ${JSON.stringify(pool)} has ${route.path}`)
+  }
+
+  #refuseOverContext(pool: PoolId, { longestTokens }: RequestShape): void {
+    const limit = longestTokens === undefined ? undefined : this.#ports.contextTokens(pool)
+    if (limit === undefined || longestTokens === undefined || longestTokens <= limit) return
+    throw new ProxyError('over_context', `the prompt has ${longestTokens} tokens, the model takes ${limit}`)
+  }
+}
+
+function outboundFacts(
+  { route, tenant }: Arrival,
+  shape: RequestShape,
+  { model, engineName }: ResolvedModel,
+  slo: SloClass,
+): OutboundFacts {
+  const asked = shape.model ?? model.name
+  return {
+    route,
+    shape: unburdened(shape),
+    engineName,
+    scheduling: tenant.scheduling,
+    ...(model.priorityScheduling === true ? { urgency: urgencyOf(slo) } : {}),
+    // An adapter's answers may have its own name or that of the model beneath it.
+    ...(model.renameAnswers === true ? { rename: modelRename([engineName, model.servedName], asked) } : {}),
   }
 }
 

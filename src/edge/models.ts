@@ -31,9 +31,11 @@ export class ModelIndex {
     this.#only = models.length === 1 && first !== undefined ? this.#byName.get(first.name) : undefined
   }
 
-  /** Every name that this tenant may ask for, in the order of the configuration. */
-  namesFor(tenant: TenantSettings): readonly string[] {
-    return [...this.#byName].filter(([, resolved]) => mayUse(tenant, resolved)).map(([name]) => name)
+  /** Every name that this tenant may ask for in the pools that `served` lets pass, in the order of the configuration. */
+  namesFor(tenant: TenantSettings, served: (pool: PoolId) => boolean = () => true): readonly string[] {
+    return [...this.#byName]
+      .filter(([, resolved]) => mayUse(tenant, resolved) && served(resolved.model.name))
+      .map(([name]) => name)
   }
 
   /** The pool of a body that may or may not be JSON with a model; without one, the default or the first pool. */

@@ -2,6 +2,8 @@
 import type { BounceCause, PermitId } from '../core/events.ts'
 import type { SettleOutcome, SettleReport } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
+import type { ResponseHeaders } from '../engines/adapter.ts'
+import { renamingTap } from '../engines/rename.ts'
 import { spliceBody } from '../engines/splice.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
@@ -13,7 +15,7 @@ import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
 import { StreamBody } from './stream-body.ts'
 import { newTally, reportOf } from './tally.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 import { WholeBody } from './whole-body.ts'
 
 /** Whoever owns the attempt. Of `bounced` and `settled` exactly one is called, once. */
@@ -101,11 +103,12 @@ export class Relay implements UpstreamHandler, BodyExits {
     const { offer, outbound } = this.intake
     const { dialect } = outbound.route
     const streams = status === 200 && offer.streamed && isEventStream(headers)
-    if (!streams) this.#body = new WholeBody({ status, headers, dialect }, this)
+    const { rename } = outbound
+    if (!streams) this.#body = new WholeBody({ status, headers, dialect, rename }, this)
     else if (isEncoded(headers)) this.#body = new EncodedBody(headers, this)
     else {
       const tap = this.adapter.createTap({ dialect, stripUsage: injectsUsage(outbound) })
-      this.#body = new StreamBody(tap, headers, this)
+      this.#body = new StreamBody(rename === undefined ? tap : renamingTap(tap, rename), headers, this)
     }
   }
 

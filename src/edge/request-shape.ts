@@ -11,8 +11,9 @@ export interface RequestShape {
   readonly sequences: number
   /** UTF-8 bytes of all text in the prompt. */
   readonly textBytes: number
-  /** Counted exactly when the prompt came as token ids. */
+  /** Counted exactly when the prompt came as token ids: all prompts together, and the longest of them. */
   readonly exactTokens: number | undefined
+  readonly longestTokens: number | undefined
   readonly mediaParts: number
   readonly maxOutputTokens: number | undefined
   /** What one sequence makes at least, when the client said so. */
@@ -33,6 +34,7 @@ interface Prompt extends Rendered {
   readonly prompts: number
   readonly ids?: readonly number[]
   readonly exactTokens?: number
+  readonly longestTokens?: number
 }
 
 /** Reads the shape. Throws a ProxyError `malformed` that says which member is wrong. */
@@ -47,6 +49,7 @@ export function readShape(route: Route, body: Buffer): RequestShape {
     sequences: Math.max(1, prompt.prompts) * choices(route, json),
     textBytes: Buffer.byteLength(prompt.text),
     exactTokens: prompt.exactTokens,
+    longestTokens: prompt.longestTokens,
     mediaParts: prompt.mediaParts,
     maxOutputTokens,
     minOutputTokens: minOutput(route, json, maxOutputTokens),
@@ -105,7 +108,9 @@ function readPrompt(route: Route, json: JsonObject): Prompt {
     case 'generate_stream':
       return readPromptMember(json.inputs, 'inputs')
     case 'tokenize':
-      return json.messages === undefined ? readPromptMember(json.prompt, 'prompt') : readMessages(json)
+      if (json.messages !== undefined) return readMessages(json)
+      // llama.cpp and TGI each have a name of their own for it.
+      return readPromptMember(json.prompt ?? json.content ?? json.inputs, 'prompt')
     case 'detokenize':
       return readPromptMember(json.tokens, 'tokens')
     default:
@@ -146,7 +151,8 @@ function readPromptMember(member: unknown, name: string): Prompt {
 
 function idPrompts(lists: readonly (readonly number[])[]): Prompt {
   const exactTokens = lists.reduce((sum, list) => sum + list.length, 0)
-  return { text: '', mediaParts: 0, prompts: lists.length, ids: lists[0] ?? [], exactTokens }
+  const longestTokens = lists.reduce((most, list) => Math.max(most, list.length), 0)
+  return { text: '', mediaParts: 0, prompts: lists.length, ids: lists[0] ?? [], exactTokens, longestTokens }
 }
 
 function isTokenId(value: unknown): value is number {

@@ -1,17 +1,6 @@
 /** The traffic port's allow-list: every path that is judged and relayed, and how its bodies are to be read. */
 import type { RequestKind } from '../core/request.ts'
-import type { Dialect } from '../engines/adapter.ts'
-
-export type RouteKey =
-  | 'chat'
-  | 'completions'
-  | 'responses'
-  | 'messages'
-  | 'generate'
-  | 'generate_stream'
-  | 'embeddings'
-  | 'tokenize'
-  | 'detokenize'
+import type { Dialect, RouteKey } from '../engines/adapter.ts'
 
 export interface Route {
   /** Both ours and the engine's. */

@@ -8,6 +8,10 @@ export interface ModelSettings {
   /** What the engine is asked for. */
   readonly servedName: string
   readonly adapters: readonly string[]
+  /** Its engines order their queues by the priority of requests. */
+  readonly priorityScheduling?: boolean
+  /** Answers name the model as it was asked for. */
+  readonly renameAnswers?: boolean
 }
 
 export interface ProductSettings {

@@ -1,8 +1,8 @@
 /** Relays an event stream: held until its first content, then passed on as it comes, read beside its bytes. */
 import type { SettleOutcome } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
-import type { ResponseClass, StreamTap, TapEvent } from '../engines/adapter.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { ResponseClass, ResponseHeaders, StreamTap, TapEvent } from '../engines/adapter.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 
 /** Held before the first content at most; beyond it the stream is passed on, content or not. */
 const HOLD_BYTES = 64 * 1024

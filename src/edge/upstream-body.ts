@@ -37,5 +37,3 @@ export interface BodyExits {
   /** The attempt is over; the answer has been ended. */
   finish(outcome: SettleOutcome): void
 }
-
-export type ResponseHeaders = Readonly<Record<string, string | string[]>>

@@ -1,7 +1,8 @@
 /** Relays an answer that is no event stream: held whole, so that its class and usage are known before a byte leaves. */
 import type { Ms } from '../core/units.ts'
-import type { Dialect } from '../engines/adapter.ts'
-import type { BodyExits, ResponseHeaders, UpstreamBody } from './upstream-body.ts'
+import type { Dialect, ResponseHeaders } from '../engines/adapter.ts'
+import { type ModelRename, ModelRenamer } from '../engines/rename.ts'
+import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 
 /** Held at most; a bigger good answer is passed on as it comes, and its usage stays unknown. */
 const HOLD_BYTES = 1024 * 1024
@@ -12,12 +13,15 @@ export interface WholeFacts {
   readonly status: number
   readonly headers: ResponseHeaders
   readonly dialect: Dialect
+  /** Of the model's name in the answer, when that is wanted. */
+  readonly rename?: ModelRename | undefined
 }
 
 export class WholeBody implements UpstreamBody {
   readonly betweenFrames = false
   readonly #facts: WholeFacts
   readonly #exits: BodyExits
+  readonly #renamer: ModelRenamer | undefined
   #held: Uint8Array[] | undefined = []
   #heldBytes = 0
   #refused = false
@@ -25,6 +29,8 @@ export class WholeBody implements UpstreamBody {
   constructor(facts: WholeFacts, exits: BodyExits) {
     this.#facts = facts
     this.#exits = exits
+    const readable = facts.headers['content-encoding'] === undefined
+    if (readable && facts.rename !== undefined) this.#renamer = new ModelRenamer(facts.rename)
   }
 
   get started(): boolean {
@@ -33,7 +39,7 @@ export class WholeBody implements UpstreamBody {
 
   onBytes(bytes: Uint8Array, nowMs: Ms): void {
     if (this.#held === undefined) {
-      this.#exits.write(bytes, nowMs)
+      this.#write(bytes, nowMs)
       return
     }
     this.#held.push(bytes)
@@ -42,9 +48,10 @@ export class WholeBody implements UpstreamBody {
     if (this.#heldBytes > limitBytes) this.#passOn(nowMs)
   }
 
-  onEnd(): void {
+  onEnd(nowMs: Ms): void {
     const { answer, adapter, tally } = this.#exits
     if (this.#held === undefined) {
+      for (const rest of this.#renamer?.end() ?? []) this.#exits.write(rest, nowMs)
       answer.end()
       this.#exits.finish(this.#refused ? 'client_error' : 'completed')
       return
@@ -57,11 +64,11 @@ export class WholeBody implements UpstreamBody {
     }
     const { status, headers, dialect } = this.#facts
     if (!this.#refused) {
-      const { usage, finishReason } = adapter.readWhole(dialect, body)
+      const { usage, finishReason } = adapter.readWhole(dialect, body, headers)
       tally.usage = usage
       tally.finishReason = finishReason
     }
-    answer.whole(status, headers, body)
+    answer.whole(status, headers, this.#renamer === undefined ? body : this.#renamer.whole(body))
     this.#exits.committed(body)
     this.#exits.finish(this.#refused ? 'client_error' : 'completed')
   }
@@ -75,9 +82,16 @@ export class WholeBody implements UpstreamBody {
       return
     }
     this.#held = undefined
-    answer.beginWhole(this.#facts.status, this.#facts.headers)
-    this.#exits.write(body, nowMs)
+    const { 'content-length': length, ...headers } = this.#facts.headers
+    const fits = length !== undefined && this.#renamer === undefined
+    answer.beginWhole(this.#facts.status, fits ? this.#facts.headers : headers)
+    this.#write(body, nowMs)
     this.#exits.committed(body)
+  }
+
+  #write(bytes: Uint8Array, nowMs: Ms): void {
+    if (this.#renamer === undefined) this.#exits.write(bytes, nowMs)
+    else for (const piece of this.#renamer.feed(bytes)) this.#exits.write(piece, nowMs)
   }
 
   /** Classes the answer; true when it goes back for a second attempt. */

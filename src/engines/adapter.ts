@@ -7,6 +7,18 @@ export type EngineKind = 'vllm' | 'sglang' | 'tgi' | 'llamacpp' | 'openai'
 /** The wire dialect of a route: how its frames and its errors look. */
 export type Dialect = 'openai' | 'responses' | 'anthropic' | 'tgi'
 
+/** A route by its name; its path is the same at Sluice and at every engine that has it. */
+export type RouteKey =
+  | 'chat'
+  | 'completions'
+  | 'responses'
+  | 'messages'
+  | 'generate'
+  | 'generate_stream'
+  | 'embeddings'
+  | 'tokenize'
+  | 'detokenize'
+
 /** What one metrics page said. `undefined` fields were not on it; a page without any known gauge is no data at all. */
 export interface LoadSample {
   readonly gauges: Omit<ReplicaGauges, 'seenAtMs'>
@@ -23,7 +35,7 @@ export type ResponseClass =
   | 'ok'
   /** The engine's own queue is full (429, 503, or such an error event): another replica may take it. */
   | 'full'
-  /** The engine is going down and says so: another replica may take it, and this one gets nothing new. */
+  /** The engine is going down, or not up yet, and says so: another replica may take it, and this one gets nothing new. */
   | 'draining'
   /** The client's fault: passed on unchanged. */
   | 'client_error'
@@ -72,20 +84,33 @@ export interface TapOptions {
 /** Fields that Sluice changes in a client's body: set to a JSON text, or removed when undefined. */
 export type BodyEdits = Readonly<Record<string, string | undefined>>
 
+/** Names in lower case. */
+export type ResponseHeaders = Readonly<Record<string, string | string[]>>
+
 export interface EngineAdapter {
   readonly kind: EngineKind
-  readonly metricsPath: string | undefined
+  /** Pages that tell of load, best first; a build or its flags may leave some of them out. None: `healthPath` is looked at. */
+  readonly loadPaths: readonly string[]
+  /** Pages that tell the engine's limits; asked once in each life of the engine. */
+  readonly limitsPaths: readonly string[]
   readonly healthPath: string
-  /** Routes that the engine itself answers, as given in docs. */
-  readonly routes: readonly string[]
+  /** Routes that the engine itself answers: requests of others are not sent to it. */
+  readonly routes: readonly RouteKey[]
   /** Top-level body fields and headers that only Sluice may set towards this engine. */
   readonly ownedFields: readonly string[]
   readonly ownedHeaders: readonly string[]
-  /** Reads a metrics page in one forward walk; undefined when the page shows no gauge of this engine. */
+  /**
+   * The engine's own scheduling field for a request of that urgency (a whole number, more is sooner, 0 is a request
+   * without a promise); absent when the engine has none. Only for engines that were started with priority scheduling.
+   */
+  priorityEdit?(urgency: number): BodyEdits
+  /** Reads any of `loadPaths`, metrics text in one forward walk; undefined when it shows no gauge of this engine. */
   parseLoad(page: string): LoadSample | undefined
+  /** Reads any of `limitsPaths`; empty when it tells none. */
+  parseLimits(page: string, servedName: string): EngineLimits
   createTap(options: TapOptions): StreamTap
-  /** Reads a whole, not streamed response body. */
-  readWhole(dialect: Dialect, body: Uint8Array): WholeReading
+  /** Reads a whole, not streamed response: its body, and what the engine counts in its headers. */
+  readWhole(dialect: Dialect, body: Uint8Array, headers?: ResponseHeaders): WholeReading
   /** Judges a response by status and (the beginning of) its body. */
   classify(status: number, body: Uint8Array): { readonly class: ResponseClass; readonly message: string }
   /** The smallest generation that proves the engine works. */

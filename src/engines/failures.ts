@@ -72,16 +72,19 @@ const FULL = /overloaded|service.?unavailable|rate.?limit|queue is full|currentl
 const CLIENTS_FAULT = /bad.?request|invalid.?request|not.?found|validation/i
 const GOING_DOWN = /after shutdown|shutting down|server is (stopping|draining)|aborted the generation/i
 
-/** Whether an engine's own words say that it is going down and finishes only what it has. */
+/** llama.cpp answers each request so until its model is there. */
+const NOT_YET_UP = /^loading model$/i
+
+/** Whether an engine's own words say that it takes nothing new: it is going down, or not up yet. */
 export function saysDraining(message: string): boolean {
-  return GOING_DOWN.test(message)
+  return GOING_DOWN.test(message) || NOT_YET_UP.test(message)
 }
 
 /** Whose fault a failure is. `status` is that of the response; inside a 200 stream the failure's own counts. */
 export function classOfFailure(status: number, found: Failure | undefined): ResponseClass {
   const told = status >= 400 ? status : found?.status
   const words = found === undefined ? '' : `${found.type} ${found.message}`
-  if (saysDraining(words)) return 'draining'
+  if (found !== undefined && (saysDraining(found.message) || saysDraining(found.type))) return 'draining'
   if (told === 429 || told === 503 || told === 529) return 'full'
   // TGI says 422 inside a stream even when it is merely full, so its words count for more than its status.
   if (status < 400 && FULL.test(words)) return 'full'

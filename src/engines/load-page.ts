@@ -8,6 +8,7 @@ export interface LoadTally {
   kvUsage?: number
   preemptions?: number
   kvCapacityTokens?: number
+  maxNumSeqs?: number
   progress?: number
   asleep?: boolean
   processStartSec?: number
@@ -33,7 +34,10 @@ export function loadSample(tally: LoadTally): LoadSample | undefined {
       ...(tally.kvUsage === undefined ? {} : { kvUsageRatio: Math.min(1, Math.max(0, tally.kvUsage)) }),
       ...(tally.preemptions === undefined ? {} : { preemptionsTotal: tally.preemptions }),
     },
-    limits: tally.kvCapacityTokens === undefined ? {} : { kvCapacityTokens: tally.kvCapacityTokens },
+    limits: {
+      ...(tally.kvCapacityTokens === undefined ? {} : { kvCapacityTokens: tally.kvCapacityTokens }),
+      ...(tally.maxNumSeqs === undefined ? {} : { maxNumSeqs: tally.maxNumSeqs }),
+    },
     asleep: tally.asleep ?? false,
     ...(tally.processStartSec === undefined ? {} : { processStartSec: tally.processStartSec }),
     ...(tally.progress === undefined ? {} : { progressTotal: tally.progress }),

@@ -54,6 +54,12 @@ export function tgiUsage(value: unknown): Usage | undefined {
   return usage(count(it.input_length) ?? prefill, count(it.generated_tokens), undefined)
 }
 
+/** Counts as TGI tells them in the headers of a whole answer. */
+export function countedUsage(prompt: unknown, output: unknown): Usage | undefined {
+  const number = (value: unknown) => (typeof value === 'string' && value !== '' ? Number(value) : undefined)
+  return usage(count(number(prompt)), count(number(output)), undefined)
+}
+
 /** Later reports win, field by field: some dialects tell the prompt first and the output last. */
 export function mergeUsage(older: Usage | undefined, newer: Usage | undefined): Usage | undefined {
   return older === undefined ? newer : newer === undefined ? older : { ...older, ...newer }

@@ -61,18 +61,12 @@ function parseLoad(page: string): LoadSample | undefined {
 
 export const vllm = defineEngine({
   kind: 'vllm',
-  metricsPath: '/metrics',
+  loadPaths: ['/metrics'],
   healthPath: '/health',
-  routes: [
-    ...OPENAI_ROUTES,
-    '/v1/responses',
-    '/v1/messages',
-    '/v1/messages/count_tokens',
-    '/v1/embeddings',
-    '/tokenize',
-    '/detokenize',
-  ],
+  routes: [...OPENAI_ROUTES, 'responses', 'messages', 'embeddings', 'tokenize', 'detokenize'],
   ownedFields: ['priority', 'kv_transfer_params', 'ec_transfer_params', 'request_id'],
   ownedHeaders: ['x-data-parallel-rank', 'x-request-id', 'x-vllm-priority'],
+  // Lower is sooner; 0 is what requests without the field have.
+  priorityEdit: (urgency) => ({ priority: String(0 - urgency) }),
   parseLoad,
 })

@@ -37,17 +37,19 @@ export function createStreamReader(): StreamReader {
 }
 
 interface Choice {
-  readonly text?: string
+  readonly text?: string | null
   readonly delta?: {
     readonly content?: string | null
     readonly reasoning?: string | null
     readonly reasoning_content?: string | null
+    readonly refusal?: string | null
     readonly tool_calls?: readonly unknown[] | null
-  }
+    readonly function_call?: object | null
+  } | null
 }
 
 interface Frame {
-  readonly choices?: readonly Choice[]
+  readonly choices?: readonly (Choice | null)[] | null
   readonly usage?: Parameters<typeof usageFrom>[0] | null
   readonly error?: { readonly code?: unknown; readonly message?: unknown } | string
 }
@@ -81,14 +83,16 @@ function parseFrame(text: string): Frame | undefined {
 }
 
 /** True when a choice holds something generated; the frame that only names the role does not count. */
-function hasContent({ text, delta }: Choice): boolean {
-  if (text !== undefined && text !== '') return true
-  if (delta === undefined) return false
+function hasContent(choice: Choice | null): boolean {
+  const { text, delta } = choice ?? {}
   return (
-    Boolean(delta.content) ||
-    Boolean(delta.reasoning) ||
-    Boolean(delta.reasoning_content) ||
-    (delta.tool_calls?.length ?? 0) > 0
+    Boolean(text) ||
+    Boolean(delta?.content) ||
+    Boolean(delta?.reasoning) ||
+    Boolean(delta?.reasoning_content) ||
+    Boolean(delta?.refusal) ||
+    Boolean(delta?.function_call) ||
+    (delta?.tool_calls?.length ?? 0) > 0
   )
 }
 

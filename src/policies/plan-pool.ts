@@ -1,4 +1,5 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
+import { mayServe, takesWork } from '../core/eligible.ts'
 import type { CandidateView, GateName } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { Intent, Plan } from '../core/scheduler.ts'
@@ -159,7 +160,7 @@ function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlo
   const views: Outlook[] = []
   for (const ledger of state.replicas.values()) {
     const { report } = ledger
-    if (!report.pools.includes(pool) || (report.state !== 'live' && report.state !== 'ramping')) continue
+    if (!report.pools.includes(pool) || !takesWork(report)) continue
     views.push(outlook(ledger, learnt, state.instances, nowMs))
   }
   return views
@@ -210,9 +211,7 @@ function planPromised(round: Round, jobs: readonly Job[]): Pick<Planned, 'plan' 
   )
   const planned = withDeadline.map(({ job, deadlineAtMs }) => {
     const work = views.map((view) =>
-      job.waiter.excluded.includes(view.ledger.replicaId)
-        ? undefined
-        : plannedWork(job, view, tightestTpotMs),
+      mayServe(job.waiter, view.ledger.report) ? plannedWork(job, view, tightestTpotMs) : undefined,
     )
     const soonestMs = Math.min(
       ...work.map((one) => (one === undefined ? Number.POSITIVE_INFINITY : one.prefillMs + one.latencyMs)),

@@ -212,6 +212,14 @@ export const GLOBAL_METRICS = {
     labels: ['digest', 'mode'],
     help: 'Which configuration and which mode are in force? Always 1.',
   },
+  modelInfo: {
+    name: 'sluice_model_info',
+    type: 'gauge',
+    unit: 'none',
+    scope: 'global',
+    labels: ['model', 'served_name'],
+    help: 'Which name do the engines of a model know it by, as in their own metrics? Always 1.',
+  },
   reloadSuccessful: {
     name: 'sluice_config_last_reload_successful',
     type: 'gauge',

@@ -19,6 +19,14 @@ export interface BuildFacts {
   readonly nodeVersion: string
 }
 
+/** What is told of a configuration in force. */
+export interface LoadedFacts {
+  readonly digest: string
+  readonly mode: string
+  /** By model, the name that its engines know it by. */
+  readonly servedNames?: Readonly<Record<string, string>>
+}
+
 /** First tokens that the coverage of a model looks back on. */
 const COVERAGE_SAMPLES = 1000
 
@@ -102,10 +110,13 @@ export class GlobalMetrics {
   }
 
   /** The configuration in force, and whether the last attempt to load one went well. */
-  loaded(config: { readonly digest: string; readonly mode: string }, atUnixMs: Ms): void {
+  loaded(config: LoadedFacts, atUnixMs: Ms): void {
     const { on } = this.#set
     on.configInfo.reset()
     on.configInfo.set({ digest: config.digest, mode: config.mode }, 1)
+    on.modelInfo.reset()
+    for (const [model, name] of Object.entries(config.servedNames ?? {}))
+      on.modelInfo.set({ model, served_name: name }, 1)
     on.reloadSuccessful.set(1)
     on.reloadTimestamp.set(atUnixMs / 1000)
   }

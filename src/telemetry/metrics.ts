@@ -86,9 +86,9 @@ export class Metrics {
     const key = this.#options.attainment.keyOf(settlement.offer)
     this.#classOf(key).settled(settlement, key.product)
     this.global.predicted(settlement, key.model)
+    if (settlement.oversizedFrames !== undefined) this.global.oversized(settlement.oversizedFrames)
     this.global.tenants.settled(settlement)
     this.#demand.settled(key.model, key.class, settlement, this.#options.nowMs())
-    if (settlement.oversizedFrames !== undefined) this.global.oversized(settlement.oversizedFrames)
   }
 
   /** The page of all metrics. Scrapes of one format at the same time share one page. */

@@ -7,7 +7,7 @@ import type { Ms } from '../core/units.ts'
 import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
 import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
 import { DecisionRing } from './decision-ring.ts'
-import type { BuildFacts } from './global-metrics.ts'
+import type { BuildFacts, LoadedFacts } from './global-metrics.ts'
 import { bounded, errorFields, type Log, type LogFields } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
@@ -30,10 +30,8 @@ export interface ObserverOptions {
 }
 
 /** The configuration that has come into force. */
-export interface LoadedConfig {
+export interface LoadedConfig extends LoadedFacts {
   readonly catalog: SloCatalog
-  readonly digest: string
-  readonly mode: string
 }
 
 const DEFAULT_RING = { entries: 2000, bytes: 8 * 1024 * 1024 }

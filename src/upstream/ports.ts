@@ -6,7 +6,7 @@ import type { EngineAdapter } from '../engines/adapter.ts'
 
 /** What is sent to a replica. `headers` is an allow-list made by the caller; host and content-length are added. */
 export interface OpenRequest {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** Pieces of the body in order; nothing is copied. */

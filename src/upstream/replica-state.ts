@@ -60,7 +60,7 @@ const REFUSALS = 2
  */
 export function deriveState(signs: ReplicaSigns, settings: StateSettings, nowMs: Ms): DerivedState {
   if (signs.removed) return { state: 'draining', reason: 'removed' }
-  if (saidDraining(signs)) return { state: 'draining', reason: 'the engine is shutting down' }
+  if (saidDraining(signs)) return { state: 'draining', reason: 'the engine says that it takes nothing new' }
   if (signs.breaker !== 'closed') return { state: 'down', reason: `breaker ${signs.breaker}` }
   const { scrape } = signs
   if (scrape.outcome === 'refused') {

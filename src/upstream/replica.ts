@@ -68,6 +68,7 @@ export class UpstreamReplica implements Replica {
   readonly name: string
   readonly adapter: EngineAdapter
   readonly url: string
+  readonly #routes: ReadonlySet<string>
   readonly #clock: Clock
   readonly #tuning: ReplicaTuning
   readonly #traffic: Connection
@@ -98,6 +99,7 @@ export class UpstreamReplica implements Replica {
     this.id = id
     this.name = id
     this.adapter = adapter
+    this.#routes = new Set(adapter.routes)
     this.url = url
     this.#clock = clock
     this.#tuning = tuning
@@ -221,16 +223,16 @@ export class UpstreamReplica implements Replica {
   }
 
   #newReport(state: ReplicaReport['state']): ReplicaReport {
-    const { sample, sampleAtMs, maxModelLenTokens, generation } = this.#scraper.view
+    const { sample, sampleAtMs, limits: told, generation } = this.#scraper.view
     const { pools, groupId, limits } = this.#membership
-    const scraped = { ...sample?.limits, ...(maxModelLenTokens === undefined ? {} : { maxModelLenTokens }) }
     return {
       replicaId: this.id,
       pools,
       groupId,
       state,
-      // What the operator wrote down wins over what the page says.
-      limits: { ...scraped, ...limits },
+      routes: this.#routes,
+      // What the operator wrote down wins over what the pages say.
+      limits: { ...told, ...sample?.limits, ...limits },
       generation,
       ...(sample === undefined || sampleAtMs === undefined
         ? {}

@@ -1,13 +1,13 @@
-/** Reads a replica's metrics page again and again, and says how old the view is and whether the engine restarted. */
-import type { Ms, Tokens } from '../core/units.ts'
+/** Reads a replica's load page again and again, and says how old the view is and whether the engine restarted. */
+import type { EngineLimits } from '../core/replica.ts'
+import type { Ms } from '../core/units.ts'
 import type { EngineAdapter, LoadSample } from '../engines/adapter.ts'
-import { asObject, parseJson } from '../engines/failures.ts'
 import type { Clock, Stop } from './clock.ts'
 import type { Connection } from './connection.ts'
 import { type Fetched, fetchBody } from './fetch-body.ts'
 
 /**
- * How the last look went. `foreign`: answered, but without any known gauge; `unreadable`: an error status, a time-out,
+ * How the last look went. `none`: not looked yet, or an engine kind without a load page answered; `foreign`: answered, but without any known gauge; `unreadable`: an error status, a time-out,
  * a cut or an overlong page; `refused`: nobody listens on the port.
  */
 export type ScrapeOutcome = 'none' | 'ok' | 'foreign' | 'unreadable' | 'refused'
@@ -21,7 +21,8 @@ export interface ScrapeView {
   readonly sampleAtMs?: Ms
   /** When the engine's own work counter last moved. */
   readonly progressAtMs?: Ms
-  readonly maxModelLenTokens?: Tokens
+  /** What the engine's own pages say of its limits. */
+  readonly limits: EngineLimits
   /** Rises with each restart seen. */
   readonly generation: number
   readonly message: string
@@ -65,19 +66,6 @@ export function restarted(before: LoadSample, after: LoadSample): boolean {
   )
 }
 
-/** The context length that `/v1/models` tells for the served name, else the longest one there. */
-export function readMaxModelLen(body: Buffer, servedName: string): Tokens | undefined {
-  const list = asObject(parseJson(body.toString('utf8')))?.data
-  if (!Array.isArray(list)) return undefined
-  const lengths = list.flatMap((entry) => {
-    const model = asObject(entry)
-    const length = model?.max_model_len
-    return typeof length === 'number' && length > 0 ? [{ id: model?.id, length }] : []
-  })
-  return (lengths.find(({ id }) => id === servedName) ?? lengths.sort((a, b) => b.length - a.length)[0])
-    ?.length
-}
-
 /** One look, judged. */
 interface Look {
   readonly outcome: ScrapeOutcome
@@ -93,6 +81,7 @@ function judge(adapter: EngineAdapter, fetched: Fetched): Look {
     return { outcome: cause === 'refused' ? 'refused' : 'unreadable', message }
   }
   if (fetched.status >= 500) return { outcome: 'unreadable', message: `status ${fetched.status}` }
+  if (adapter.loadPaths.length === 0) return { outcome: 'none', message: 'this engine kind has no load page' }
   // Names and figures are ASCII; one byte a character is the cheapest text there is.
   const sample = fetched.status === 200 ? adapter.parseLoad(fetched.body.toString('latin1')) : undefined
   if (sample !== undefined) return { outcome: 'ok', sample, message: '' }
@@ -103,7 +92,7 @@ function judge(adapter: EngineAdapter, fetched: Fetched): Look {
 export function nextView(view: ScrapeView, look: Look, nowMs: Ms): ScrapeView {
   const { outcome, sample, message } = look
   const streak = outcome === view.outcome ? view.streak + 1 : 1
-  const backAgain = view.outcome === 'refused' && outcome !== 'refused' && outcome !== 'none'
+  const backAgain = view.outcome === 'refused' && outcome !== 'refused'
   if (sample === undefined) {
     return { ...view, outcome, streak, message, generation: view.generation + (backAgain ? 1 : 0) }
   }
@@ -137,33 +126,71 @@ function delayMs(periodMs: Ms, view: ScrapeView, pageBytes: number): Ms {
   return Math.min(MAX_PERIOD_MS, periodMs * Math.max(failing, Math.ceil(pageBytes / BIG_PAGE_BYTES)))
 }
 
+interface Reading {
+  readonly fetched: Fetched
+  readonly found: Look
+}
+
+/** Reads the page that was readable last, and the others while the engine answers that it has no such page. */
+function loadReader({ connection, adapter }: ScraperOptions): () => Promise<Reading> {
+  const paths = adapter.loadPaths.length === 0 ? [adapter.healthPath] : adapter.loadPaths
+  let readableAt = 0
+  const read = async (turn: number): Promise<Reading> => {
+    const at = (readableAt + turn) % paths.length
+    const fetched = await get(connection, paths[at] ?? adapter.healthPath, HEADERS)
+    const reading = { fetched, found: judge(adapter, fetched) }
+    if (reading.found.outcome === 'ok') readableAt = at
+    else if (fetched.kind === 'answer' && turn + 1 < paths.length) {
+      const other = await read(turn + 1)
+      if (other.found.outcome === 'ok') return other
+    }
+    return reading
+  }
+  return () => read(0)
+}
+
+/** What the engine's pages say of its limits; undefined while it does not answer, as one that is starting does. */
+async function readLimits({
+  connection,
+  adapter,
+  servedName,
+}: ScraperOptions): Promise<EngineLimits | undefined> {
+  let limits: EngineLimits = {}
+  for (const path of adapter.limitsPaths) {
+    const fetched = await get(connection, path, {})
+    if (fetched.kind !== 'answer' || fetched.status >= 500) return undefined
+    if (fetched.status === 200)
+      limits = { ...limits, ...adapter.parseLimits(fetched.body.toString('utf8'), servedName) }
+  }
+  return limits
+}
+
 /** Starts looking; goes on until closed, whatever the looks show. */
 export function startScraper(options: ScraperOptions): Scraper {
-  const { connection, adapter, clock } = options
-  let view: ScrapeView = { outcome: 'none', streak: 0, generation: 0, message: 'not looked at yet' }
+  const { clock } = options
+  const readLoad = loadReader(options)
+  const blank = { outcome: 'none', streak: 0, limits: {}, generation: 0 } as const
+  let view: ScrapeView = { ...blank, message: 'not looked at yet' }
   let closed = false
   let askedInGeneration = -1
   let stop: Stop = clock.after(options.staggerMs ?? 0, () => void look())
 
   async function look(): Promise<void> {
-    const fetched = await get(connection, adapter.metricsPath ?? adapter.healthPath, HEADERS)
+    const { fetched, found } = await readLoad()
     if (closed) return
-    view = nextView(view, judge(adapter, fetched), clock.nowMs())
+    view = nextView(view, found, clock.nowMs())
     options.onView(view)
-    if (fetched.kind === 'answer' && askedInGeneration !== view.generation) await askModels()
+    if (fetched.kind === 'answer' && askedInGeneration !== view.generation) await askLimits()
     if (closed) return
     const pageBytes = fetched.kind === 'answer' ? fetched.body.length : 0
     stop = clock.after(delayMs(options.periodMs ?? SCRAPE_PERIOD_MS, view, pageBytes), () => void look())
   }
 
-  async function askModels(): Promise<void> {
-    const fetched = await get(connection, '/v1/models', {})
-    if (closed || fetched.kind !== 'answer') return
+  async function askLimits(): Promise<void> {
+    const limits = await readLimits(options)
+    if (closed || limits === undefined) return
     askedInGeneration = view.generation
-    const maxModelLenTokens =
-      fetched.status === 200 ? readMaxModelLen(fetched.body, options.servedName) : undefined
-    if (maxModelLenTokens === undefined) return
-    view = { ...view, maxModelLenTokens }
+    view = { ...view, limits }
     options.onView(view)
   }
 

@@ -56,6 +56,8 @@ describe('a valid file', () => {
         maxModelLenTokens: 131_072,
         kvCapacityTokens: 400_000,
       },
+      priorityScheduling: false,
+      renameAnswers: false,
       replicas: [
         { kind: 'url', url: 'http://10.0.0.11:8000', engine: 'vllm' },
         { kind: 'url', url: 'https://10.0.0.12', key: 'engine-secret', engine: 'tgi' },

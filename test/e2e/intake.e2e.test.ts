@@ -266,10 +266,17 @@ describe('a prompt', () => {
     const exact = rig.client().send({ path: '/v1/completions', body: { model: 'tiny', prompt: ids } })
     await exact.waitStatus(400)
     expect(exact.json).toMatchObject({ error: { code: 'over_context' } })
+    // Each prompt of a batch has the context for itself.
+    const batch = rig.client().send({
+      path: '/v1/completions',
+      body: { model: 'tiny', prompt: [ids.slice(1), ids.slice(2)] },
+    })
+    ;(await rig.engine.nextRequest()).respondJson(200, { choices: [] })
+    await batch.waitStatus(200)
     const guessed = rig.chat({ messages: [{ role: 'user', content: 'x'.repeat(5000) }] })
     ;(await rig.engine.nextRequest()).head().token().done()
     await guessed.waitComplete()
-    await rig.settled()
+    await rig.settled(2)
   })
 
   it('whose answer has a length that the client fixed is offered with it', async () => {

@@ -2,7 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { prefixHashes } from '../../src/edge/prefix.ts'
 import { asksForUsage, readShape } from '../../src/edge/request-shape.ts'
-import { ROUTES, type RouteKey } from '../../src/edge/routes.ts'
+import { ROUTES } from '../../src/edge/routes.ts'
+import type { RouteKey } from '../../src/engines/adapter.ts'
 import { ProxyError } from '../../src/errors.ts'
 
 const shapeOf = (key: RouteKey, body: unknown) => {
@@ -39,6 +40,14 @@ describe('the shape of a request', () => {
     ['lists of token ids', [[1, 2], [3]], 2, 3],
   ])('reads %s as prompt', (_name, prompt, prompts, exactTokens) => {
     expect(shapeOf('completions', { prompt, n: 2 })).toMatchObject({ sequences: prompts * 2, exactTokens })
+  })
+
+  it.each([
+    ['vLLM and SGLang', { prompt: 'abc' }],
+    ['llama.cpp', { content: 'abc' }],
+    ['TGI', { inputs: 'abc' }],
+  ])('reads what %s wants tokenized', (_engine, body) => {
+    expect(shapeOf('tokenize', body).textBytes).toBe(3)
   })
 
   it.each([

@@ -129,6 +129,7 @@ describe('the dashboards together', () => {
       'sluice_clamped_requests_total',
       'sluice_log_suppressed_total',
       'sluice_config_info',
+      'sluice_model_info',
       'sluice_config_last_reload_successful',
       'process_start_time_seconds',
     ])

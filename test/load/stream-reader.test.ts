@@ -28,11 +28,26 @@ describe('stream reader', () => {
     ['reasoning', '{"choices":[{"delta":{"reasoning":"hm"}}]}'],
     ['reasoning_content', '{"choices":[{"delta":{"reasoning_content":"hm"}}]}'],
     ['a tool call', '{"choices":[{"delta":{"tool_calls":[{"index":0}]}}]}'],
+    ['a function call', '{"choices":[{"delta":{"function_call":{"name":"look"}}}]}'],
+    ['a refusal', '{"choices":[{"delta":{"refusal":"no"}}]}'],
     ['completion text', '{"choices":[{"text":"x"}]}'],
   ])('counts %s as generated', (_name, frame) => {
     const reader = createStreamReader()
     reader.feed(Buffer.from(`data: ${frame}\n\n`), 5)
     expect(reader.view.contentEvents).toBe(1)
+  })
+
+  it.each([
+    '{"choices":[]}',
+    '{"choices":null}',
+    '{"choices":[null]}',
+    '{"choices":[{"delta":null}]}',
+    '{"choices":[{"text":null,"delta":{"content":null,"tool_calls":[]}}]}',
+    '{"object":"ping"}',
+  ])('counts nothing in %s, and takes it for no fault', (frame) => {
+    const reader = createStreamReader()
+    reader.feed(Buffer.from(`data: ${frame}\n\n`), 5)
+    expect(reader.view).toEqual({ contentEvents: 0, done: false })
   })
 
   it('sees the same in any cut, with either line end', () => {

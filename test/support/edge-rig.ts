@@ -7,11 +7,11 @@ import type { DecisionRecord, ExchangeFacts, Settlement } from '../../src/core/r
 import type { ReplicaReport } from '../../src/core/replica.ts'
 import type { SloClass } from '../../src/core/request.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { systemClock } from '../../src/edge/clock.ts'
+import { type Clock, systemClock } from '../../src/edge/clock.ts'
 import { Edge } from '../../src/edge/edge.ts'
 import { createTrafficServer, type ServerLimits } from '../../src/edge/server.ts'
 import type { EdgeSettings } from '../../src/edge/settings.ts'
-import type { EngineKind } from '../../src/engines/adapter.ts'
+import type { EngineAdapter, EngineKind } from '../../src/engines/adapter.ts'
 import { engineAdapter } from '../../src/engines/registry.ts'
 import { createTokenRatio } from '../../src/estimate/prompt-tokens.ts'
 import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
@@ -42,7 +42,14 @@ export type SettingsChange = Partial<Omit<EdgeSettings, 'limits' | 'timeouts'>> 
 export function edgeSettings(change: SettingsChange = {}): EdgeSettings {
   const { limits, timeouts, ...rest } = change
   return {
-    models: [{ name: 'tiny', aliases: ['default'], servedName: 'org/tiny', adapters: ['lora-a'] }],
+    models: [
+      {
+        name: 'tiny',
+        aliases: ['default'],
+        servedName: 'org/tiny',
+        adapters: ['lora-a'],
+      },
+    ],
     classes: { chat: sloClass('chat', { ttftMs: 60_000, tpotMs: 10_000 }), batch: sloClass('batch') },
     classesByModel: {},
     defaultClass: 'chat',
@@ -61,9 +68,12 @@ export interface RigOptions {
   readonly settings?: SettingsChange
   readonly scheduler?: Scheduler
   readonly gate?: Partial<GateSettings>
-  readonly engineKind?: EngineKind
+  /** Of all engines, or of each in turn. */
+  readonly engineKind?: EngineKind | readonly EngineKind[]
   readonly maxModelLenTokens?: number
   readonly server?: Partial<ServerLimits>
+  /** What requests are timed by; the sockets' own clock goes on beside it. */
+  readonly clock?: Clock
   /** Models that each engine serves, by its place; `tiny` when not told. */
   readonly pools?: readonly (readonly string[])[]
   /** How the engines themselves are made. */
@@ -119,7 +129,7 @@ export class Rig {
       settings,
       gate: this.gate,
       fleet: { replica: (id) => replicas.get(id), reports: () => reports },
-      clock: systemClock,
+      clock: options.clock ?? systemClock,
       observer: {
         onDecision: (record) => this.decisions.push(record),
         onSettled: (settlement, exchange) => {
@@ -240,7 +250,7 @@ function replicaOf(
     {
       id,
       name: `replica-${at}`,
-      adapter: engineAdapter(options.engineKind ?? 'vllm'),
+      adapter: adapterOf(at, options),
       open: (request, handler) =>
         connection.open(request, {
           onHeaders: (status, headers) => handler.onHeaders(status, headers),
@@ -257,6 +267,10 @@ function replicaOf(
   ]
 }
 
+function adapterOf(at: number, { engineKind = 'vllm' }: RigOptions): EngineAdapter {
+  return engineAdapter(typeof engineKind === 'string' ? engineKind : (engineKind[at] ?? 'vllm'))
+}
+
 function reportOf(at: number, options: RigOptions): ReplicaReport {
   const { maxModelLenTokens, pools } = options
   return {
@@ -264,6 +278,7 @@ function reportOf(at: number, options: RigOptions): ReplicaReport {
     pools: pools?.[at] ?? ['tiny'],
     groupId: pools?.[at]?.[0] ?? 'tiny',
     state: 'live',
+    routes: new Set(adapterOf(at, options).routes),
     limits: maxModelLenTokens === undefined ? {} : { maxModelLenTokens },
     generation: 1,
   }

@@ -146,6 +146,22 @@ describe('a scrape', () => {
     expect(samplesOf(page).get('sluice_clamped_requests_total{class="other"}')).toBe(1)
   })
 
+  it('has the same series after 100 000 invented names as before', async () => {
+    const { observer } = rig()
+    observer.onSettled(good())
+    const series = async () => [...samplesOf(await observer.metrics.scrape('text')).keys()]
+    const settle = (name: string) => {
+      const slo = sloOf({ ...chat, name: `class-${name}` })
+      observer.onSettled(good({ pool: name, product: name, tenant: name, route: name, requestId: name, slo }))
+      observer.onClamped(name, name)
+    }
+    settle('first')
+    const before = await series()
+    for (let index = 0; index < 100_000; index += 1) settle(`invented-${index}`)
+    expect(await series()).toEqual(before)
+    expect(before.some((key) => key.includes('"other"'))).toBe(true)
+  })
+
   it('shows replicas as they are now and forgets those that are gone', async () => {
     const { observer, parts, clock } = rig()
     clock.nowMs = 10_000
@@ -261,6 +277,18 @@ describe('a reload', () => {
     const faster = sloOf({ ...chat, ttftMs: 123 })
     reload(observer, { classFor: (name) => ({ chat: faster, agent, batch })[name] })
     expect(await observer.metrics.scrape('text')).toContain('le="0.123"')
+  })
+
+  it('says under which name the engines of a model know it', async () => {
+    const { observer } = rig()
+    const names = (model: string, servedName: string) =>
+      observer.onLoaded({ catalog, digest: 'd', mode: 'off', servedNames: { [model]: servedName } })
+    names('m', 'org/old')
+    names('m', 'org/m')
+    const page = await observer.metrics.scrape('text')
+    expect(page.match(/^sluice_model_info\{.*$/gm)).toEqual([
+      'sluice_model_info{model="m",served_name="org/m"} 1',
+    ])
   })
 
   it('is told by digest, mode, success and time', async () => {

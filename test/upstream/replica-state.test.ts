@@ -18,7 +18,8 @@ function sample(over: Partial<LoadSample> = {}): LoadSample {
   }
 }
 function view(over: Partial<ScrapeView> = {}): ScrapeView {
-  return { outcome: 'ok', streak: 5, generation: 0, message: '', sample: sample(), sampleAtMs: NOW, ...over }
+  const looked = { outcome: 'ok', streak: 5, limits: {}, generation: 0, message: '' } as const
+  return { ...looked, sample: sample(), sampleAtMs: NOW, ...over }
 }
 function signs(over: Partial<ReplicaSigns> = {}): ReplicaSigns {
   return {
@@ -44,7 +45,9 @@ function stateOf(over: Partial<ReplicaSigns>): string {
 describe('the state of a replica', () => {
   it('is live with nothing against it, also before the first look', () => {
     expect(stateOf({})).toBe('live')
-    expect(stateOf({ scrape: { outcome: 'none', streak: 0, generation: 0, message: '' } })).toBe('live')
+    expect(stateOf({ scrape: { outcome: 'none', streak: 0, limits: {}, generation: 0, message: '' } })).toBe(
+      'live',
+    )
   })
 
   it('is never changed by a metrics page that is late, foreign or unreadable', () => {

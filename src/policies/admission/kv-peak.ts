@@ -1,7 +1,7 @@
 /** KV: the batch's future peak of cache use, this request included, must stay below the capacity. */
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { Offer } from '../../core/request.ts'
-import type { Ratio } from '../../core/units.ts'
+import type { Ms, Ratio } from '../../core/units.ts'
 import { type Holding, holdingOf, holdingsOf } from '../holdings.ts'
 import type { Learnt } from '../learnt.ts'
 import type { AdmissionGate } from './gate.ts'
@@ -10,13 +10,19 @@ import type { AdmissionGate } from './gate.ts'
 const KV_USE_RATIO: Ratio = 0.95
 /** A gauge above this refuses, whatever the ledger says: foreign traffic fills the cache too. */
 const KV_GAUGE_RATIO: Ratio = 0.97
+/**
+ * A gauge older than this says nothing: a page that hangs must not close its replica for ever. More than the longest
+ * span between two looks at a page that works.
+ */
+const GAUGE_KEPT_MS: Ms = 10_000
 
 export const kvPeak: AdmissionGate = {
   name: 'kv',
-  passes({ view, kvPeakRatio: predictedPeak, roomRatio }) {
+  passes({ view, kvPeakRatio: predictedPeak, roomRatio, nowMs }) {
     if (view.ledger.inFlightRequests === 0) return true
-    const seen = view.ledger.report.gauges?.kvUsageRatio
-    if (seen !== undefined && seen > KV_GAUGE_RATIO) return false
+    const { gauges } = view.ledger.report
+    const fresh = gauges !== undefined && nowMs - gauges.seenAtMs <= GAUGE_KEPT_MS
+    if (fresh && (gauges.kvUsageRatio ?? 0) > KV_GAUGE_RATIO) return false
     const peak = predictedPeak()
     return peak === undefined || peak <= KV_USE_RATIO * roomRatio
   },

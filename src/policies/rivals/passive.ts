@@ -1,4 +1,5 @@
 /** What schedulers that learn nothing have in common: no feedback, no predictions, no trust. */
+import { mayServe, takesWork } from '../../core/eligible.ts'
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { CandidateView } from '../../core/records.ts'
 import type { GateState, Intent, Plan, Scheduler } from '../../core/scheduler.ts'
@@ -31,12 +32,7 @@ export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Pla
 
 /** Replicas that may take the waiter, in the order in which they came. */
 export function eligible(waiter: Waiter, state: GateState): readonly ReplicaLedger[] {
-  return [...state.replicas.values()].filter(({ report }) => {
-    const takesWork = report.state === 'live' || report.state === 'ramping'
-    return (
-      takesWork && report.pools.includes(waiter.offer.pool) && !waiter.excluded.includes(report.replicaId)
-    )
-  })
+  return [...state.replicas.values()].filter(({ report }) => takesWork(report) && mayServe(waiter, report))
 }
 
 /** What a scheduler without predictions has seen of a replica. */
