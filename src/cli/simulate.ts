@@ -9,7 +9,8 @@ import { profile } from '../sim/profiles.ts'
 import { steadyRate } from '../sim/rates.ts'
 import { type SimReport, summarize } from '../sim/report.ts'
 import { simulate } from '../sim/run.ts'
-import { generateWorkload, type WorkloadClass } from '../sim/workload.ts'
+import { generateWorkload } from '../sim/workload.ts'
+import type { WorkloadClass } from '../sim/workload-types.ts'
 import { priorOf } from './gate-parts.ts'
 import {
   classesFrom,

@@ -7,7 +7,8 @@ import { steadyRate } from './rates.ts'
 import { summarize } from './report.ts'
 import { simulate } from './run.ts'
 import { stepMs } from './step-time.ts'
-import { generateWorkload, meanLengths, type WorkloadClass } from './workload.ts'
+import { generateWorkload, meanLengths } from './workload.ts'
+import type { WorkloadClass } from './workload-types.ts'
 
 export interface CapacityOptions {
   readonly engines: readonly EngineOptions[]

@@ -2,7 +2,7 @@
 import type { Offer, PoolId, SloClass } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { EngineRequest } from './engine-types.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
 /** Tokens under one prefix hash, towards gate and engine alike. */
 export const PREFIX_BLOCK_TOKENS: Tokens = 64

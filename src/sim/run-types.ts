@@ -7,7 +7,7 @@ import type { SloClass } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import type { EngineGauges, EngineOptions } from './engine-types.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
 /** One simulated engine and what befalls it. */
 export interface SimReplica {

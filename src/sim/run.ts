@@ -11,7 +11,7 @@ import { Rng } from './rng.ts'
 import type { SimOptions, SimReplica, SimResult } from './run-types.ts'
 import { type DispatcherEvent, SimDispatcher } from './sim-dispatcher.ts'
 import { ReplicaOfRun } from './sim-replica.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
 const DEFAULT_DRAIN_MS: Ms = 600_000
 const POOL = 'model'

@@ -9,7 +9,7 @@ import type { SequenceView, StepReport } from './engine-types.ts'
 import { toEngineRequest } from './offer.ts'
 import type { SimOutcome } from './run-types.ts'
 import type { Flight, ReplicaOfRun } from './sim-replica.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
 /** How often the dispatcher tells the gate of decode progress, in ms. */
 const PROGRESS_PERIOD_MS: Ms = 100

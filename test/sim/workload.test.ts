@@ -2,9 +2,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { EventQueue } from '../../src/sim/event-queue.ts'
+import { meanTokensOf } from '../../src/sim/lengths.ts'
 import { mapToRates, type RateSegment, segmentsMs, steadyRate } from '../../src/sim/rates.ts'
 import { Rng } from '../../src/sim/rng.ts'
-import { generateWorkload, meanLengths, WORKLOADS, type WorkloadOptions } from '../../src/sim/workload.ts'
+import { generateWorkload, meanLengths, type WorkloadOptions } from '../../src/sim/workload.ts'
+import { WORKLOADS } from '../../src/sim/workloads.ts'
 
 function generate(options: Partial<WorkloadOptions> = {}) {
   return [...generateWorkload({ seed: 7, segments: steadyRate(100, 100_000), ...options })]
@@ -38,8 +40,8 @@ describe('workload', () => {
       const own = requests.filter((request) => request.className === entry.name)
       expect(own.length / requests.length).toBeCloseTo(entry.share, 1)
       const meanPrompt = own.reduce((sum, request) => sum + request.promptTokens, 0) / own.length
-      expect(meanPrompt / entry.prompt.meanTokens, entry.name).toBeGreaterThan(0.85)
-      expect(meanPrompt / entry.prompt.meanTokens, entry.name).toBeLessThan(1.15)
+      expect(meanPrompt / meanTokensOf(entry.prompt), entry.name).toBeGreaterThan(0.85)
+      expect(meanPrompt / meanTokensOf(entry.prompt), entry.name).toBeLessThan(1.15)
       expect(own.every((request) => request.outputTokens <= request.maxTokens)).toBe(true)
     }
     expect(meanLengths().prompt).toBeCloseTo(1385, 0)
