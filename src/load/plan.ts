@@ -62,7 +62,7 @@ export function* planLoad(options: PlanOptions): Generator<PlannedRequest, void,
       phase: phases[phaseIndex]?.name ?? '',
       slo,
       promptTokens: request.promptTokens,
-      maxTokens: request.maxTokens,
+      maxTokens: request.maxTokens ?? request.outputTokens,
       outputTokens: request.outputTokens,
       ...(request.shared === undefined ? {} : { shared: request.shared }),
     }

@@ -32,36 +32,53 @@ export function rateSegments(
   if (rhythm === undefined) return [{ durationMs: toMs - fromMs, fromPerSec: meanPerSec }]
   checkRhythm(rhythm)
   const segments: RateSegment[] = []
-  for (let atMs = fromMs; atMs < toMs; ) {
-    const { endsAtMs, ratioAt } = pieceAt(rhythm, atMs)
-    const untilMs = Math.min(endsAtMs, toMs)
+  const { periodMs, pieces } = shapeOf(rhythm)
+  const firstIndex = Math.max(0, Math.floor(fromMs / periodMs) - 1) * pieces
+  for (let index = firstIndex; ; index++) {
+    const piece = pieceOf(rhythm, index)
+    if (piece.fromMs >= toMs) return segments
+    const [startMs, endMs] = [Math.max(piece.fromMs, fromMs), Math.min(piece.toMs, toMs)]
+    if (startMs >= endMs) continue
     segments.push({
-      durationMs: untilMs - atMs,
-      fromPerSec: meanPerSec * ratioAt(atMs),
-      toPerSec: meanPerSec * ratioAt(untilMs),
+      durationMs: endMs - startMs,
+      fromPerSec: meanPerSec * ratioAt(piece, startMs),
+      toPerSec: meanPerSec * ratioAt(piece, endMs),
     })
-    atMs = untilMs
   }
-  return segments
 }
 
-/** The straight piece of the rhythm that begins at or before `atMs`: when it ends and its value within. */
-function pieceAt(rhythm: Rhythm, atMs: Ms): { endsAtMs: Ms; ratioAt: (atMs: Ms) => number } {
+/** A stretch over which the rate, in times of the mean, goes straight from one value to another. */
+interface Piece {
+  readonly fromMs: Ms
+  readonly toMs: Ms
+  readonly fromRatio: number
+  readonly toRatio: number
+}
+
+function shapeOf(rhythm: Rhythm): { periodMs: Ms; pieces: number } {
+  return rhythm.kind === 'onOff'
+    ? { periodMs: rhythm.onMs + rhythm.offMs, pieces: 2 }
+    : { periodMs: rhythm.periodMs, pieces: LINES_PER_PERIOD }
+}
+
+/** The pieces are numbered from the start of the rhythm; each begins exactly where the one before ends. */
+function pieceOf(rhythm: Rhythm, index: number): Piece {
+  const beginningOf = (at: number): Ms => {
+    const { periodMs, pieces } = shapeOf(rhythm)
+    const insideMs = rhythm.kind === 'onOff' ? rhythm.offMs : periodMs / pieces
+    return Math.floor(at / pieces) * periodMs + (at % pieces) * insideMs
+  }
+  const [fromMs, toMs] = [beginningOf(index), beginningOf(index + 1)]
   if (rhythm.kind === 'onOff') {
-    const { onMs, offMs } = rhythm
-    const startMs = Math.floor(atMs / (onMs + offMs)) * (onMs + offMs)
-    const isOn = atMs >= startMs + offMs
-    const ratio = isOn ? rhythm.onRatio : offRatio(rhythm)
-    return { endsAtMs: startMs + offMs + (isOn ? onMs : 0), ratioAt: () => ratio }
+    const ratio = index % 2 === 0 ? offRatio(rhythm) : rhythm.onRatio
+    return { fromMs, toMs, fromRatio: ratio, toRatio: ratio }
   }
-  const lineMs = rhythm.periodMs / LINES_PER_PERIOD
-  const line = Math.floor(atMs / lineMs)
-  const heightAt = (end: number) => 1 - rhythm.swingRatio * Math.cos((2 * Math.PI * end) / LINES_PER_PERIOD)
-  const slope = (heightAt(line + 1) - heightAt(line)) / lineMs
-  return {
-    endsAtMs: (line + 1) * lineMs,
-    ratioAt: (instantMs) => Math.max(0, heightAt(line) + slope * (instantMs - line * lineMs)),
-  }
+  const heightAt = (at: number) => 1 - rhythm.swingRatio * Math.cos((2 * Math.PI * at) / LINES_PER_PERIOD)
+  return { fromMs, toMs, fromRatio: heightAt(index), toRatio: heightAt(index + 1) }
+}
+
+function ratioAt({ fromMs, toMs, fromRatio, toRatio }: Piece, atMs: Ms): number {
+  return Math.max(0, fromRatio + ((toRatio - fromRatio) * (atMs - fromMs)) / (toMs - fromMs))
 }
 
 function offRatio({ onMs, offMs, onRatio }: Rhythm & { kind: 'onOff' }): Ratio {

@@ -89,7 +89,8 @@ export interface UnsentRequest {
   readonly promptTokens: Tokens
   /** What it will generate; no scheduler may see this. */
   readonly outputTokens: Tokens
-  readonly maxTokens: Tokens
+  /** The client's `max_tokens`; traces do not tell it. */
+  readonly maxTokens?: Tokens
   /** The prompt's first tokens, common to all requests of the same key. */
   readonly shared?: { readonly key: string; readonly tokens: Tokens }
   /** The text (prompt and answer) that follows the shared part, common to all turns of a session; default: its own. */

@@ -70,6 +70,14 @@ export function workloadStream(options: StreamOptions): Generator<WorkloadReques
   return drawStream(seed, stretches, gapCv, lengthRatio)
 }
 
+/** The same workload with each class changed. */
+export function mapClasses(workload: Workload, change: (entry: WorkloadClass) => WorkloadClass): Workload {
+  return {
+    ...workload,
+    phases: workload.phases.map((phase) => ({ ...phase, classes: phase.classes.map(change) })),
+  }
+}
+
 /** Mean prompt and output tokens of one request of the mix. */
 export function meanLengths(classes: readonly WorkloadClass[] = WORKLOADS): {
   prompt: Tokens
@@ -100,14 +108,62 @@ function* drawStream(
   if (!(lengthRatio > 0)) throw new RangeError(`lengthRatio must be above 0, got ${lengthRatio}`)
   const root = new Rng(seed)
   const gaps = root.fork('gaps')
-  const draw = requestDrawer(root, lengthRatio)
+  const draw = requestDrawer(root, lengthRatio, 'w')
   const ends = stretchEnds(stretches)
+  const underWay = sessionsUnderWay(root, stretches[0], lengthRatio)
   const instants = mapToRates(stretches.flatMap(openings), () => unitGap(gaps, gapCv))
   let at = 0
+  let resumed = 0
   for (const atMs of instants) {
     while (at < ends.length - 1 && atMs >= (ends[at] ?? 0)) at++
+    for (let next = underWay[resumed]; next !== undefined && next.atMs <= atMs; next = underWay[resumed]) {
+      yield next
+      resumed++
+    }
     yield { atMs, ...draw(stretches[at]?.classes ?? []) }
   }
+}
+
+/** Sessions older than that many times their mean length are left out of those under way. */
+const OLDEST_SESSION_RATIO = 4
+
+/**
+ * The next turns of sessions that began before the stream, in order, so that its rate is what it should be from the
+ * first second on. They are drawn as if answers took no time.
+ */
+function sessionsUnderWay(
+  root: Rng,
+  stretch: Stretch | undefined,
+  lengthRatio: Ratio,
+): readonly WorkloadRequest[] {
+  const classes = stretch?.classes.filter(({ session }) => session !== undefined) ?? []
+  const [first] = stretch?.segments ?? []
+  if (stretch === undefined || first === undefined || classes.length === 0) return []
+  const historyMs =
+    OLDEST_SESSION_RATIO *
+    Math.max(...classes.map(({ session }) => (session?.meanTurns ?? 0) * (session?.think.meanMs ?? 0)))
+  const share = totalShareOf(classes) / totalShareOf(stretch.classes)
+  const segments = [{ durationMs: historyMs, fromPerSec: meanPerSec(stretch.segments) * share }]
+  const draw = requestDrawer(root.fork('under way'), lengthRatio, 'u')
+  const gaps = root.fork('earlier gaps')
+  const resumed: WorkloadRequest[] = []
+  for (const beganMs of mapToRates(openings({ segments, classes }), () => unitGap(gaps, 1))) {
+    let atMs = beganMs - historyMs
+    let turn: UnsentRequest | undefined = draw(classes)
+    while (turn !== undefined && atMs < 0) {
+      atMs += turn.next?.thinkMs ?? 0
+      turn = turn.next?.request
+    }
+    if (turn !== undefined) resumed.push({ ...turn, atMs })
+  }
+  return resumed.sort((a, b) => a.atMs - b.atMs)
+}
+
+function meanPerSec(segments: readonly RateSegment[]): number {
+  const expected = segments.reduce((sum, { durationMs, fromPerSec, toPerSec = fromPerSec }) => {
+    return sum + ((fromPerSec + toPerSec) / 2) * durationMs
+  }, 0)
+  return expected / Math.max(segmentsMs(segments), 1)
 }
 
 function stretchEnds(stretches: readonly Stretch[]): readonly Ms[] {
@@ -137,12 +193,12 @@ function totalShareOf(classes: readonly WorkloadClass[]): number {
 }
 
 /** Draws one request after the other; what only some classes have is drawn from streams of its own. */
-function requestDrawer(root: Rng, lengthRatio: Ratio) {
+function requestDrawer(root: Rng, lengthRatio: Ratio, prefix: string) {
   const choices = root.fork('choices')
   const lengths = root.fork('lengths')
   let number = 0
   return (classes: readonly WorkloadClass[]): UnsentRequest => {
-    const id = `w${number++}`
+    const id = `${prefix}${number++}`
     const entry = choose(classes, choices.uniform())
     const drawn = { id, ...drawRequest(entry, lengthRatio, choices, lengths) }
     const request =
