@@ -19,6 +19,7 @@ export interface FleetFlags {
   readonly kvTokens?: Tokens
   readonly chunkedPrefill: boolean
   readonly prefixCaching: boolean
+  readonly asyncScheduling: boolean
   readonly prioritized: boolean
   readonly speculative?: Speculation
   readonly disaggregated?: Disaggregation
@@ -83,6 +84,7 @@ function engineOf(
     jitterRatio: STEP_JITTER_RATIO,
     chunkedPrefill: flags.chunkedPrefill,
     prefixCaching: flags.prefixCaching,
+    asyncScheduling: flags.asyncScheduling,
     policy: flags.prioritized ? 'priority' : 'fcfs',
     ...(maxNumSeqs === undefined ? {} : { maxNumSeqs }),
     ...(maxNumBatchedTokens === undefined ? {} : { maxNumBatchedTokens }),

@@ -111,6 +111,7 @@ function addFleetOptions(command: Command): void {
     .option('--kv-tokens <tokens>', 'KV cache of an engine', countArgument)
     .option('--no-chunked-prefill', 'compute each prompt in one step')
     .option('--no-prefix-caching', 'compute common prefixes again and again')
+    .option('--async-scheduling', 'engines compose a step while the one before runs', false)
     .option('--priority', 'engines run classes with tighter TTFT targets first', false)
     .option(
       '--speculative <spec>',

@@ -147,9 +147,13 @@ export class EngineModel implements SimEngine {
       const step = this.#step
       this.#step = undefined
       const report = step === undefined ? undefined : this.#finish(step)
-      this.#admitVisible(atMs)
+      // The next step was composed when this one began, if that is how the engine works.
+      this.#admitVisible(this.#options.asyncScheduling ? (step?.startedAtMs ?? atMs) : atMs)
       this.#published = this.#snapshot()
       if (report !== undefined) onStep(report)
+      this.#begin(atMs)
+      if (this.#step !== undefined) continue
+      this.#admitVisible(atMs)
       this.#begin(atMs)
     }
   }
@@ -159,9 +163,9 @@ export class EngineModel implements SimEngine {
     return first === undefined ? undefined : first.submittedAtMs + this.#options.profile.requestOverheadMs
   }
 
-  #admitVisible(nowMs: Ms): void {
+  #admitVisible(untilMs: Ms): void {
     let visible = 0
-    const latestAtMs = nowMs - this.#options.profile.requestOverheadMs
+    const latestAtMs = untilMs - this.#options.profile.requestOverheadMs
     for (const sequence of this.#intake) {
       if (sequence.submittedAtMs > latestAtMs + 1e-9) break
       this.#scheduler.enqueue(sequence)

@@ -48,6 +48,11 @@ export interface EngineOptions {
   readonly prefixCaching?: boolean
   /** Whether a prompt may be computed in several steps, default true; without, a step takes whole prompts only. */
   readonly chunkedPrefill?: boolean
+  /**
+   * Whether the next step is composed while one runs, as in vLLM since 0.14 (not on CPUs): what arrives during a step
+   * then waits for one more. Default false.
+   */
+  readonly asyncScheduling?: boolean
   /** Default: none. */
   readonly speculative?: Speculation
   /** vLLM's `--max-num-queued-reqs`: in-flight sequences allowed, n counting n times. */

@@ -250,6 +250,34 @@ describe('pools behind one address', () => {
   })
 })
 
+describe('asynchronous scheduling', () => {
+  function ttft(asyncScheduling: boolean, sentAtMs: number, streams: number): number {
+    const engine = createEngine({ profile: SLOW, asyncScheduling })
+    if (streams > 0) engine.submit(request('stream', 20, 60), 0)
+    engine.advanceTo(sentAtMs, () => {})
+    engine.submit(request('own', 20, 2), sentAtMs)
+    return (drain(engine).get('own')?.firstAtMs ?? 0) - sentAtMs
+  }
+
+  it('makes who comes during a step wait for one more, and nobody else', () => {
+    expect(ttft(true, 300, 0)).toBe(ttft(false, 300, 0))
+    const stepMs = 26
+    expect(ttft(true, 300, 1) - ttft(false, 300, 1)).toBeCloseTo(stepMs, 0)
+  })
+
+  it('ends the same requests with the same tokens', () => {
+    const ends = (asyncScheduling: boolean) => {
+      const engine = createEngine({ profile: SLOW, asyncScheduling, maxNumSeqs: 2 })
+      for (let at = 0; at < 6; at++) {
+        engine.advanceTo(at * 20, () => {})
+        engine.submit(request(`r${at}`, 200 + at, 1 + at), at * 20)
+      }
+      return [...drain(engine)].map(([id, { tokens }]) => [id, tokens]).toSorted()
+    }
+    expect(ends(true)).toEqual(ends(false))
+  })
+})
+
 describe('speed', () => {
   it('holds for steps that begin after the change', () => {
     const engine = createEngine({ profile: SLOW })
