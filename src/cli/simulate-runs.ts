@@ -82,17 +82,19 @@ export function runAll(work: Work): Simulation {
   const capacity = fixed === undefined ? bareCapacity(work) : undefined
   const rates = fixed ?? (flags.load ?? [1]).map((times) => times * (capacity?.ratePerSec ?? 0))
   const runs: SimulatedRun[] = []
-  const startedAtMs = performance.now()
   for (const ratePerSec of rates) {
     for (const scheduler of flags.scheduler) {
-      terminal.err(`simulating ${scheduler} at ${ratePerSec.toFixed(1)} requests/s…\n`)
+      terminal.err(`simulating ${scheduler} at ${ratePerSec.toFixed(1)} requests/s… `)
+      const startedAtMs = performance.now()
       const load = capacity === undefined ? {} : { load: ratePerSec / capacity.ratePerSec }
-      runs.push({ ratePerSec, ...load, scheduler, ...runOne(work, ratePerSec, scheduler) })
+      const run = { ratePerSec, ...load, scheduler, ...runOne(work, ratePerSec, scheduler) }
+      const seconds = (performance.now() - startedAtMs) / 1000
+      terminal.err(
+        `${run.requests} in ${seconds.toFixed(1)} s, ${(run.requests / seconds).toFixed(0)} a second\n`,
+      )
+      runs.push(run)
     }
   }
-  const seconds = (performance.now() - startedAtMs) / 1000
-  const requests = runs.reduce((sum, { requests: count }) => sum + count, 0)
-  terminal.err(`${requests} requests in ${seconds.toFixed(1)} s: ${shownRate(requests / seconds)} a second\n`)
   return { ...settingOf(work), ...(capacity === undefined ? {} : { capacity }), runs }
 }
 

@@ -8,6 +8,7 @@ import type { ReplicaEngineOptions } from './engine-types.ts'
 import type { Fault } from './faults.ts'
 import { summarize } from './report.ts'
 import { simulate } from './run.ts'
+import type { SimResult } from './run-types.ts'
 import { type RequestSource, workloadSource } from './source.ts'
 import { stepMs } from './step-time.ts'
 import type { Workload } from './workload-types.ts'
@@ -49,10 +50,13 @@ const LARGEST_WIDENINGS = 8
 /** Workloads of different seeds tried at each rate, since one may be lucky near the cliff. */
 const SEEDS_PER_RATE = 2
 const TRIAL_REQUESTS = 3000
+const SATURATED_REQUESTS = 2000
 const SHORTEST_TRIAL_MS: Ms = 40_000
 const LONGEST_TRIAL_MS: Ms = 600_000
 /** What is still unanswered that long after a trial's last arrival counts as left by its client. */
 const TRIAL_DRAIN_MS: Ms = 20_000
+/** So long may a saturated fleet work off what has come. */
+const LONGEST_BACKLOG_MS: Ms = 3_600_000
 
 /** Deterministic for equal options; simulates about nine minutes of traffic. Throws a RangeError for too short a trace. */
 export function findCapacity(options: CapacityOptions): Capacity {
@@ -108,34 +112,39 @@ function attainmentAt(
   let bad = 0
   for (let attempt = 0; attempt < SEEDS_PER_RATE; attempt++) {
     const seed = (options.seed ?? 1) + attempt
-    const { total } = trial({ ...options, seed }, source, ratePerSec, durationMs, TRIAL_DRAIN_MS).report
+    const result = run({ ...options, seed }, source, ratePerSec, durationMs, TRIAL_DRAIN_MS)
+    const { total } = summarize(result, durationMs / 4, durationMs)
     good += total.good
     bad += total.bad
   }
   return good + bad === 0 ? 1 : good / (good + bad)
 }
 
-/** Completions a second under three times the load that the step times alone would allow. */
+/** Completions a second, first and last tenth left out, of requests that come at three times what step times allow. */
 function saturatedRate(options: CapacityOptions, source: RequestSource): number {
   const overloadPerSec = 3 * roughRate(options.engines, source)
-  const { createScheduler: _, ...bare } = options
-  const lengthMs = source.lengthMsAt?.(overloadPerSec) ?? options.durationMs ?? SHORTEST_TRIAL_MS
-  const { completedPerSec } = trial(bare, source, overloadPerSec, lengthMs, 0)
-  if (completedPerSec > 0) return completedPerSec
-  throw new RangeError(
-    'nothing is complete before the last request comes: too few requests to find a capacity',
-  )
+  const durationMs = source.lengthMsAt?.(overloadPerSec) ?? (SATURATED_REQUESTS * 1000) / overloadPerSec
+  const { createScheduler: _, faults: __, ...bare } = options
+  const { outcomes } = run(bare, source, overloadPerSec, durationMs, LONGEST_BACKLOG_MS)
+  const ends = outcomes
+    .filter(({ settlement }) => settlement.outcome === 'completed')
+    .map(({ settlement }) => settlement.offer.receivedAtMs + settlement.e2eMs)
+    .sort((a, b) => a - b)
+  const [from, to] = [Math.floor(ends.length * 0.1), Math.floor(ends.length * 0.9)]
+  const spanMs = (ends[to] ?? 0) - (ends[from] ?? 0)
+  if (spanMs > 0) return ((to - from) * 1000) / spanMs
+  throw new RangeError(`${ends.length} requests are too few to find a capacity`)
 }
 
-function trial(
+function run(
   options: CapacityOptions,
   source: RequestSource,
   ratePerSec: number,
   durationMs: Ms,
   drainMs: Ms,
-) {
+): SimResult {
   const { seed = 1, classes, createScheduler, faults } = options
-  const result = simulate({
+  return simulate({
     replicas: options.engines.map((engine) => ({ engine })),
     requests: source.streamAt(ratePerSec, durationMs, seed),
     createScheduler: createScheduler ?? createRoundRobin,
@@ -146,13 +155,6 @@ function trial(
     ...(classes === undefined ? {} : { classes }),
     ...(faults === undefined ? {} : { faults }),
   })
-  const warmMs = durationMs / 4
-  const report = summarize(result, warmMs, durationMs)
-  const completed = result.outcomes.filter(({ settlement }) => {
-    const endedAtMs = settlement.offer.receivedAtMs + settlement.e2eMs
-    return settlement.outcome === 'completed' && endedAtMs >= warmMs && endedAtMs < durationMs
-  })
-  return { report, completedPerSec: (completed.length * 1000) / (durationMs - warmMs) }
 }
 
 /** Requests a second by mean lengths and full batches, leaving out KV limits and caching. */

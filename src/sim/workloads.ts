@@ -107,20 +107,26 @@ const SESSIONS: readonly WorkloadClass[] = [
   },
 ]
 
+/**
+ * Four workloads one after the other, each about as hard for its rate: four 8B on an H100 each bear 381, 43, 75 and 107
+ * requests a second of them (`sluice simulate --find-goodput --scheduler round-robin`).
+ */
+const SHIFTING: Workload = {
+  name: 'shifting',
+  phases: [
+    { classes: [SHORT_CHAT], rateRatio: 9 },
+    { classes: [LONG_PROMPTS], rateRatio: 1 },
+    { classes: [LONG_ANSWERS], rateRatio: 1.8 },
+    { classes: WORKLOADS, rateRatio: 2.5 },
+  ],
+}
+
 const NAMED: readonly Workload[] = [
   { name: 'mixed', phases: [{ classes: WORKLOADS }] },
   { name: 'short-chat', phases: [{ classes: [SHORT_CHAT] }] },
   { name: 'long-prompts', phases: [{ classes: [LONG_PROMPTS] }] },
   { name: 'long-answers', phases: [{ classes: [LONG_ANSWERS] }] },
-  {
-    name: 'shifting',
-    phases: [
-      { classes: [SHORT_CHAT] },
-      { classes: [LONG_PROMPTS] },
-      { classes: [LONG_ANSWERS] },
-      { classes: WORKLOADS },
-    ],
-  },
+  SHIFTING,
   { name: 'sessions', phases: [{ classes: SESSIONS }] },
 ]
 
