@@ -2,6 +2,8 @@
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { Rng } from './rng.ts'
 
+type Points = readonly (readonly [share: Ratio, tokens: Tokens])[]
+
 /** How many tokens a prompt or an answer has. */
 export type LengthLaw =
   /** Log-normal with that mean; `sigma` is the deviation of its logarithm. */
@@ -10,7 +12,7 @@ export type LengthLaw =
    * Goes through published quantiles: pairs of a share (first 0, last 1, rising) and tokens (not falling); between two
    * of them the logarithm of the length is uniform.
    */
-  | { readonly kind: 'quantiles'; readonly points: readonly (readonly [share: Ratio, tokens: Tokens])[] }
+  | { readonly kind: 'quantiles'; readonly points: Points }
   | { readonly kind: 'fixed'; readonly tokens: Tokens }
 
 /** A log-normal time; with `sigma` 0 always the mean. */
@@ -21,6 +23,10 @@ export interface TimeLaw {
 
 export function logNormal(meanTokens: Tokens, sigma: number): LengthLaw {
   return { kind: 'logNormal', meanTokens, sigma }
+}
+
+export function quantiles(...points: Points): LengthLaw {
+  return { kind: 'quantiles', points }
 }
 
 /** The 90th percentile of a standard normal variable. */
@@ -62,8 +68,6 @@ export function meanTokensOf(law: LengthLaw): Tokens {
       return law satisfies never
   }
 }
-
-type Points = readonly (readonly [share: Ratio, tokens: Tokens])[]
 
 function tokensAt(points: Points, share: Ratio): Tokens {
   for (let at = 1; at < points.length; at++) {

@@ -1,5 +1,5 @@
 /** The workloads that this project measures with, by name. */
-import { logNormal, logNormalOf } from './lengths.ts'
+import { logNormal, logNormalOf, quantiles } from './lengths.ts'
 import type { Workload, WorkloadClass } from './workload-types.ts'
 
 /**
@@ -82,6 +82,52 @@ const LONG_ANSWERS: WorkloadClass = {
 }
 
 /**
+ * The two services of the Azure 2023 traces (CC-BY-4.0, Patel et al., Splitwise, ISCA 2024), by the quantiles of their
+ * lengths; the service cut code prompts at 7437 tokens. Gaps varied by 1.1 (conversations) and 13 (code).
+ */
+const AZURE_CONVERSATIONS: WorkloadClass = {
+  name: 'chat',
+  share: 1,
+  prompt: quantiles(
+    [0, 2],
+    [0.1, 207],
+    [0.25, 396],
+    [0.5, 1020],
+    [0.75, 1189],
+    [0.9, 2735],
+    [0.99, 4142],
+    [1, 14_050],
+  ),
+  output: quantiles(
+    [0, 7],
+    [0.1, 54],
+    [0.25, 85],
+    [0.5, 129],
+    [0.75, 395],
+    [0.9, 424],
+    [0.99, 601],
+    [1, 1000],
+  ),
+  maxTokens: 1024,
+}
+const AZURE_CODE: WorkloadClass = {
+  name: 'autocomplete',
+  share: 1,
+  prompt: quantiles(
+    [0, 3],
+    [0.1, 147],
+    [0.25, 578],
+    [0.5, 1469],
+    [0.75, 2745],
+    [0.9, 5194],
+    [0.99, 7436],
+    [1, 7437],
+  ),
+  output: quantiles([0, 6], [0.1, 7], [0.25, 9], [0.5, 13], [0.75, 24], [0.9, 55], [0.99, 252], [1, 1899]),
+  maxTokens: 2048,
+}
+
+/**
  * Conversations of chats and coding agents. Turns, added text and pauses of the agent follow SWE-bench runs (47 turns;
  * p50 and p90 of 146 and 791 tokens added, 106 and 601 generated, pauses of 2.8 s and 18 s), cut down to a context of
  * 16 384 tokens: shorter first prompt, fewer turns. The chat's are our own assumption.
@@ -128,6 +174,8 @@ const NAMED: readonly Workload[] = [
   { name: 'long-answers', phases: [{ classes: [LONG_ANSWERS] }] },
   SHIFTING,
   { name: 'sessions', phases: [{ classes: SESSIONS }] },
+  { name: 'azure-conversations', phases: [{ classes: [AZURE_CONVERSATIONS] }] },
+  { name: 'azure-code', phases: [{ classes: [AZURE_CODE] }] },
 ]
 
 /** Name → workload. */
