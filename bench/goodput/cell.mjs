@@ -13,7 +13,7 @@ export function capacityOf({ scenario, seed }) {
   return findCapacity({
     engines: enginesOf(scenario),
     classes: CLASSES,
-    workload: MIXES[scenario.mix.split('>')[0]],
+    workload: { name: scenario.mix, phases: [{ classes: MIXES[scenario.mix.split('>')[0]] }] },
     seed,
   })
 }

@@ -1,7 +1,9 @@
 /** What is run: fleets, workloads and arrivals, each named, so that a result says how to repeat it. */
 import { WORKLOAD_CLASSES } from '../../dist/sim/classes.js'
+import { logNormal } from '../../dist/sim/lengths.js'
 import { profile } from '../../dist/sim/profiles.js'
-import { generateWorkload, WORKLOADS } from '../../dist/sim/workload.js'
+import { generateWorkload } from '../../dist/sim/workload.js'
+import { WORKLOADS } from '../../dist/sim/workloads.js'
 
 /** Deviation of step times; no real engine is exact. */
 const STEP_JITTER_RATIO = 0.05
@@ -21,19 +23,19 @@ const only = (change) => [{ ...chat, share: 1, ...change }]
 export const MIXES = {
   mixed: WORKLOADS,
   'short-chat': only({
-    prompt: { meanTokens: 250, sigma: 0.6 },
-    output: { meanTokens: 120, sigma: 0.7 },
+    prompt: logNormal(250, 0.6),
+    output: logNormal(120, 0.7),
     shared: { families: 4, tokens: 128 },
   }),
   'long-prompts': only({
     name: 'document',
-    prompt: { meanTokens: 5000, sigma: 0.6 },
-    output: { meanTokens: 100, sigma: 0.6 },
+    prompt: logNormal(5000, 0.6),
+    output: logNormal(100, 0.6),
     shared: { families: 20, tokens: 512 },
   }),
   'long-answers': only({
-    prompt: { meanTokens: 250, sigma: 0.6 },
-    output: { meanTokens: 700, sigma: 0.7 },
+    prompt: logNormal(250, 0.6),
+    output: logNormal(700, 0.7),
     maxTokens: 2048,
     shared: { families: 4, tokens: 128 },
   }),

@@ -1,8 +1,9 @@
-/** The bench's tables. */
+/** The benches' tables. */
 
 const cell = (value, digits = 2) => (value === null || value === undefined ? '–' : value.toFixed(digits))
 
-function table(head, rows) {
+/** Prints rows of cells under their heads. */
+export function table(head, rows) {
   const widths = head.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column].length)))
   const line = (cells) => `| ${cells.map((text, column) => text.padEnd(widths[column])).join(' | ')} |`
   console.log([line(head), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n'))

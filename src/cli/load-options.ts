@@ -1,5 +1,6 @@
 /** Reads what `sluice load` is told into phases, promises and a mix, or says what is wrong with it. */
 import { InvalidArgumentError, Option } from 'commander'
+import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { readConfigText } from '../config/read.ts'
 import { formatDuration, parseDuration } from '../config/units.ts'
@@ -7,7 +8,8 @@ import type { SloClass } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { LoadPhase } from '../load/plan.ts'
 import { WORKLOAD_CLASSES } from '../sim/classes.ts'
-import { WORKLOADS, type WorkloadClass } from '../sim/workload.ts'
+import type { WorkloadClass } from '../sim/workload-types.ts'
+import { WORKLOADS } from '../sim/workloads.ts'
 import { showProblem } from './show-problem.ts'
 import type { Terminal } from './terminal.ts'
 
@@ -103,13 +105,17 @@ export async function classesFrom(
   file: string | undefined,
   terminal: Terminal,
 ): Promise<Readonly<Record<string, SloClass>>> {
-  if (file === undefined) return WORKLOAD_CLASSES
+  return file === undefined ? WORKLOAD_CLASSES : (await configFrom('--class', file, terminal)).classes
+}
+
+/** The configuration in the file that an option names (`-` is stdin). Throws a RangeError with all its problems. */
+export async function configFrom(option: string, file: string, terminal: Terminal): Promise<Config> {
   const text = file === '-' ? await terminal.readStdin() : await readConfigText(file)
-  if (typeof text !== 'string') throw new RangeError(`--class ${file}: ${text.message}`)
+  if (typeof text !== 'string') throw new RangeError(`${option} ${file}: ${text.message}`)
   const loaded = loadConfig(text, { fileName: file, env: terminal.env })
-  if (loaded.ok) return loaded.config.classes
+  if (loaded.ok) return loaded.config
   const told = loaded.problems.filter(({ severity }) => severity === 'error')
   throw new RangeError(
-    `--class ${file}: no valid configuration\n${told.map((problem) => showProblem(problem, text, false)).join('\n')}`,
+    `${option} ${file}: no valid configuration\n${told.map((problem) => showProblem(problem, text, false)).join('\n')}`,
   )
 }

@@ -9,7 +9,7 @@ import { createRecentResults } from '../load/recent.ts'
 import { type LoadReport, reportLoad } from '../load/report.ts'
 import { type LengthRule, runLoad } from '../load/run.ts'
 import { createTally } from '../load/tally.ts'
-import type { WorkloadClass } from '../sim/workload.ts'
+import type { WorkloadClass } from '../sim/workload-types.ts'
 import {
   classesFrom,
   durationOption,

@@ -1,9 +1,9 @@
 /** Shows a simulation: one table over all runs, and one by class for each run. */
 import Table from 'cli-table3'
 import pc from 'picocolors'
-import type { ClassSummary } from '../sim/report.ts'
+import type { ClassSummary, SimReport } from '../sim/report.ts'
 import { shownCounts, shownMs, shownRate, shownShare } from './load-report.ts'
-import type { SimulatedRun, Simulation } from './simulate.ts'
+import type { GoodputSearch, Setting, SimulatedRun, Simulation } from './simulate-runs.ts'
 
 const HEAD = [
   'load',
@@ -21,9 +21,8 @@ const HEAD = [
 
 /** Everything as text. */
 export function simulationText(simulation: Simulation, colors: boolean): string {
-  const { profile, replicas, seed, durationMs, capacity, runs } = simulation
+  const { capacity, runs } = simulation
   const paint = pc.createColors(colors)
-  const fleet = `${replicas} x ${profile}, ${durationMs / 1000} s each, seed ${seed}`
   const carried =
     capacity === undefined
       ? ''
@@ -31,7 +30,32 @@ export function simulationText(simulation: Simulation, colors: boolean): string 
   const table = new Table({ head: HEAD, style: { head: [], border: [] } })
   for (const run of runs) table.push(runRow(run))
   const details = runs.map((run) => classTable(run, paint.bold(`${run.scheduler} at ${loadName(run)}`)))
-  return `${fleet}\n${carried}${table.toString()}\n\n${details.join('\n')}`
+  return `${settingLine(simulation)}\n${carried}${table.toString()}\n\n${details.join('\n')}`
+}
+
+/** The highest rate of each scheduler at which enough requests are good. */
+export function goodputText(search: GoodputSearch, colors: boolean): string {
+  const paint = pc.createColors(colors)
+  const table = new Table({
+    head: ['scheduler', 'goodput/s', 'a replica', 'of saturated'],
+    style: { head: [], border: [] },
+  })
+  for (const { scheduler, capacity } of search.found) {
+    const { ratePerSec, saturatedPerSec } = capacity
+    table.push([
+      paint.bold(scheduler),
+      shownRate(ratePerSec),
+      shownRate(ratePerSec / search.replicas),
+      shownShare(ratePerSec / saturatedPerSec),
+    ])
+  }
+  const saturated = search.found[0]?.capacity.saturatedPerSec ?? 0
+  const meaning = `highest rate at which ${shownShare(search.goodRatio)} of requests are good; the bare fleet is saturated at ${shownRate(saturated)} requests/s`
+  return `${settingLine(search)}\n${meaning}\n${table.toString()}\n`
+}
+
+function settingLine({ profile, replicas, workload, seed }: Setting): string {
+  return `${replicas} x ${profile}, ${workload}, seed ${seed}`
 }
 
 function runRow(run: SimulatedRun): string[] {
@@ -65,8 +89,27 @@ function classTable({ report }: SimulatedRun, title: string): string {
       ...latencies(entry),
     ])
   }
-  const remarks = `shed: ${shownCounts(report.shedByReason)}; bad: ${shownCounts(report.badByCause)}; preemptions ${report.preemptions}, reroutes ${report.reroutes}`
-  return `${title}\n${table.toString()}\n${remarks}\n`
+  return `${title}\n${table.toString()}\n${remarks(report)}\n`
+}
+
+function remarks({
+  shedByReason,
+  shedAfter,
+  badByCause,
+  preemptions,
+  reroutes,
+  tasks,
+  total,
+}: SimReport): string {
+  const shed =
+    shedAfter.p50Ms === undefined
+      ? ''
+      : ` (after ${shownMs(shedAfter.p50Ms)}, p90 ${shownMs(shedAfter.p90Ms)})`
+  const retried =
+    total.retries === 0
+      ? ''
+      : `; ${total.retries} retries, in the end good ${shownShare(tasks.judged === 0 ? undefined : tasks.good / tasks.judged)}`
+  return `shed: ${shownCounts(shedByReason)}${shed}; bad: ${shownCounts(badByCause)}; preemptions ${preemptions}, reroutes ${reroutes}${retried}`
 }
 
 function latencies({ ttft, tpot }: ClassSummary): string[] {

@@ -1,4 +1,5 @@
 /** Turns a reason into what the client gets: status, retry advice and a body in the dialect of its route. */
+import { MAX_RETRY_MS, MIN_RETRY_MS, toldRetryMs } from '../core/retry-advice.ts'
 import type { Ms } from '../core/units.ts'
 import type { Dialect } from '../engines/adapter.ts'
 import { ERROR_TABLE, type ErrorCode } from '../errors.ts'
@@ -19,12 +20,6 @@ export interface RefusalFacts {
   /** As computed, not yet jittered. For codes with advice `computed`, its absence means that no retry can help. */
   readonly retryAfterMs?: Ms | undefined
 }
-
-/** SDKs ignore a retry-after above 60 s and hammer below 1 s. */
-const MIN_RETRY_MS: Ms = 1000
-const MAX_RETRY_MS: Ms = 60_000
-/** Clients that were shed together must not come back together: up to a quarter is added. */
-const JITTER_RATIO = 0.25
 
 /** Status, headers and body of a refusal before anything was sent. */
 export function refusalOf(facts: RefusalFacts, rng: Rng): Refusal {
@@ -95,11 +90,10 @@ function retryHeaders({ code, retryAfterMs }: RefusalFacts, rng: Rng): Record<st
   const { retry } = ERROR_TABLE[code]
   const wishMs = retry === 'computed' ? retryAfterMs : retry === 'soon' ? MIN_RETRY_MS : undefined
   if (wishMs === undefined) return { 'x-should-retry': 'false' }
-  const baseMs = Math.min(Math.max(wishMs, MIN_RETRY_MS), MAX_RETRY_MS / (1 + JITTER_RATIO))
-  const jitteredMs = Math.round(baseMs * (1 + JITTER_RATIO * rng()))
+  const toldMs = toldRetryMs(wishMs, rng())
   return {
-    'retry-after': String(Math.min(MAX_RETRY_MS / 1000, Math.ceil(jitteredMs / 1000))),
-    'retry-after-ms': String(jitteredMs),
+    'retry-after': String(Math.min(MAX_RETRY_MS / 1000, Math.ceil(toldMs / 1000))),
+    'retry-after-ms': String(toldMs),
     'x-should-retry': 'true',
   }
 }

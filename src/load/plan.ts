@@ -1,7 +1,9 @@
 /** What the load client means to send: one entry a request, in order of its instant. */
 import type { SloClass } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
-import { generateWorkload, WORKLOADS, type WorkloadClass } from '../sim/workload.ts'
+import { generateWorkload } from '../sim/workload.ts'
+import type { WorkloadClass } from '../sim/workload-types.ts'
+import { WORKLOADS } from '../sim/workloads.ts'
 
 export interface PlannedRequest {
   /** Unique within the run; also makes its prompt unlike any other. */
@@ -60,7 +62,7 @@ export function* planLoad(options: PlanOptions): Generator<PlannedRequest, void,
       phase: phases[phaseIndex]?.name ?? '',
       slo,
       promptTokens: request.promptTokens,
-      maxTokens: request.maxTokens,
+      maxTokens: request.maxTokens ?? request.outputTokens,
       outputTokens: request.outputTokens,
       ...(request.shared === undefined ? {} : { shared: request.shared }),
     }

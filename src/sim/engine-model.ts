@@ -1,5 +1,6 @@
 /** A vLLM V1 engine without the GPU: its scheduler, its KV memory and the time of its steps. Pure; time is an argument. */
-import type { Ms, Tokens } from '../core/units.ts'
+import type { Ms, Ratio, Tokens } from '../core/units.ts'
+import { type ResolvedLimits, resolveLimits } from './engine-limits.ts'
 import { EngineScheduler, type Step } from './engine-scheduler.ts'
 import { Sequence } from './engine-sequence.ts'
 import type {
@@ -7,15 +8,12 @@ import type {
   EngineOptions,
   EngineRejection,
   EngineRequest,
+  SimEngine,
   StepReport,
 } from './engine-types.ts'
 import { KvCache } from './kv-cache.ts'
 import { Rng } from './rng.ts'
 import { type StepWork, stepMs } from './step-time.ts'
-
-/** Block size of vLLM on CUDA, in tokens. */
-export const DEFAULT_BLOCK_TOKENS: Tokens = 16
-const LARGEST_DEFAULT_MODEL_LEN: Tokens = 131_072
 
 /** The step under way, with its end. */
 interface TimedStep extends Step {
@@ -26,19 +24,19 @@ interface TimedStep extends Step {
  * Requests go in with `submit`, tokens come out of `advanceTo` step by step. What is submitted becomes visible to the
  * scheduler after the profile's request overhead, and at the next step's start.
  */
-export class EngineModel {
-  readonly maxNumSeqs: number
-  readonly maxNumBatchedTokens: Tokens
-  readonly maxModelLenTokens: Tokens
+export class EngineModel implements SimEngine {
+  readonly limits: ResolvedLimits
   readonly kv: KvCache
   readonly #options: EngineOptions
   readonly #rng: Rng
+  readonly #guesses: Rng
   readonly #scheduler: EngineScheduler
   readonly #requests = new Map<string, Sequence[]>()
   /** Submitted and not yet visible to the scheduler, in order. */
   #intake: Sequence[] = []
   #step: TimedStep | undefined
   #order = 0
+  #speedRatio: Ratio
   #backlogTokens: Tokens = 0
   #inFlight = 0
   readonly #totals = {
@@ -54,20 +52,24 @@ export class EngineModel {
 
   /** Throws a RangeError when the options contradict each other. */
   constructor(options: EngineOptions) {
-    const { profile } = options
-    const blockTokens = options.blockTokens ?? DEFAULT_BLOCK_TOKENS
-    const kvBlocks = options.kvBlocks ?? Math.floor(profile.kvCapacityTokens / blockTokens)
     this.#options = options
-    this.#rng = new Rng(options.seed ?? 1)
-    this.kv = new KvCache(kvBlocks, blockTokens)
-    this.maxNumSeqs = options.maxNumSeqs ?? profile.defaults.maxNumSeqs
-    this.maxNumBatchedTokens =
-      options.maxNumBatchedTokens ?? Math.max(profile.defaults.maxNumBatchedTokens, this.maxNumSeqs)
-    this.maxModelLenTokens =
-      options.maxModelLenTokens ?? Math.min(kvBlocks * blockTokens, LARGEST_DEFAULT_MODEL_LEN)
-    this.#checkLimits()
-    this.#scheduler = new EngineScheduler(options, this.kv, this)
+    this.#speedRatio = options.speedRatio ?? 1
+    const rng = new Rng(options.seed ?? 1)
+    this.#guesses = rng.fork('guesses')
+    this.#rng = rng
+    this.limits = resolveLimits(options)
+    this.kv = new KvCache(this.limits.kvBlocks, this.limits.blockTokens)
+    this.#scheduler = new EngineScheduler(options, this.kv, this.limits)
     this.#published = this.#snapshot()
+  }
+
+  get maxModelLenTokens(): Tokens {
+    return this.limits.maxModelLenTokens
+  }
+
+  /** Steps that begin from now on run that many times as fast as the profile says. */
+  setSpeed(ratio: Ratio): void {
+    this.#speedRatio = ratio
   }
 
   /** Sequences inside, whether visible to the scheduler or not. */
@@ -106,7 +108,7 @@ export class EngineModel {
   wouldReject(promptTokens: Tokens, outputTokens: readonly Tokens[]): EngineRejection | undefined {
     const { maxNumQueuedReqs, maxNumQueuedTokens } = this.#options
     for (const output of outputTokens)
-      if (promptTokens + output > this.maxModelLenTokens) return 'over_context'
+      if (promptTokens + output > this.limits.maxModelLenTokens) return 'over_context'
     if (maxNumQueuedReqs !== undefined && this.#inFlight + outputTokens.length > maxNumQueuedReqs) {
       return 'max_num_queued_reqs'
     }
@@ -145,9 +147,13 @@ export class EngineModel {
       const step = this.#step
       this.#step = undefined
       const report = step === undefined ? undefined : this.#finish(step)
-      this.#admitVisible(atMs)
+      // The next step was composed when this one began, if that is how the engine works.
+      this.#admitVisible(this.#options.asyncScheduling ? (step?.startedAtMs ?? atMs) : atMs)
       this.#published = this.#snapshot()
       if (report !== undefined) onStep(report)
+      this.#begin(atMs)
+      if (this.#step !== undefined) continue
+      this.#admitVisible(atMs)
       this.#begin(atMs)
     }
   }
@@ -157,9 +163,9 @@ export class EngineModel {
     return first === undefined ? undefined : first.submittedAtMs + this.#options.profile.requestOverheadMs
   }
 
-  #admitVisible(nowMs: Ms): void {
+  #admitVisible(untilMs: Ms): void {
     let visible = 0
-    const latestAtMs = nowMs - this.#options.profile.requestOverheadMs
+    const latestAtMs = untilMs - this.#options.profile.requestOverheadMs
     for (const sequence of this.#intake) {
       if (sequence.submittedAtMs > latestAtMs + 1e-9) break
       this.#scheduler.enqueue(sequence)
@@ -178,22 +184,31 @@ export class EngineModel {
   }
 
   #durationMs(step: Step): Ms {
+    const { profile, jitterRatio = 0 } = this.#options
+    const jitter = jitterRatio === 0 ? 1 : this.#rng.logNormal(1, jitterRatio)
+    return (stepMs(profile, this.#workOf(step)) * jitter) / this.#speedRatio
+  }
+
+  #workOf(step: Step): StepWork {
     let prefillContextTokens = 0
     let decodeContextTokens = 0
+    let decodeSequences = 0
     for (const sequence of step.items) {
       const { computedTokens, scheduledTokens } = sequence
-      if (sequence.decodes) decodeContextTokens += computedTokens + 1
-      else prefillContextTokens += scheduledTokens * (computedTokens + scheduledTokens / 2)
+      if (sequence.decodes) {
+        decodeSequences++
+        decodeContextTokens += computedTokens + 1
+      } else prefillContextTokens += scheduledTokens * (computedTokens + scheduledTokens / 2)
     }
-    const work: StepWork = {
+    const { draftTokens = 0, draftCostRatio = 0 } = this.#options.speculative ?? {}
+    return {
       prefillTokens: step.prefillTokens,
       prefillContextTokens,
-      decodeSequences: step.decodeTokens,
+      decodeSequences,
       decodeContextTokens,
+      guessedTokens: step.decodeTokens - decodeSequences,
+      draftSteps: step.decodeTokens > decodeSequences ? draftTokens * draftCostRatio : 0,
     }
-    const { profile, jitterRatio = 0, speedRatio = 1 } = this.#options
-    const jitter = jitterRatio === 0 ? 1 : this.#rng.logNormal(1, jitterRatio)
-    return (stepMs(profile, work) * jitter) / speedRatio
   }
 
   #finish(step: TimedStep): StepReport {
@@ -203,10 +218,11 @@ export class EngineModel {
     for (const sequence of step.items) {
       if (sequence.state === 'ended') continue
       sequence.engineMs += msPerToken * sequence.scheduledTokens
-      sequence.computedTokens += sequence.scheduledTokens
+      const emittedTokens = this.#emittedBy(sequence)
+      sequence.computedTokens += sequence.decodes ? emittedTokens : sequence.scheduledTokens
       sequence.scheduledTokens = 0
-      if (sequence.pendingTokens > 0) continue
-      this.#emit(sequence, step.endsAtMs)
+      if (emittedTokens === 0) continue
+      this.#emit(sequence, emittedTokens, step.endsAtMs)
       emitted.push(sequence)
       if (sequence.generatedTokens >= sequence.outputTokens) finished.push(sequence)
     }
@@ -215,10 +231,21 @@ export class EngineModel {
     return { startedAtMs, endedAtMs: endsAtMs, prefillTokens, decodeTokens, emitted, finished, preempted }
   }
 
-  #emit(sequence: Sequence, nowMs: Ms): void {
-    sequence.generatedTokens++
-    this.#totals.generation++
-    if (sequence.generatedTokens > 1) return
+  /** Tokens that come out of the step: none of a part of a prompt, one of a plain decode, more of good guesses. */
+  #emittedBy(sequence: Sequence): Tokens {
+    if (!sequence.decodes) return sequence.pendingTokens > sequence.scheduledTokens ? 0 : 1
+    const { acceptanceRatio = 0 } = this.#options.speculative ?? {}
+    let tokens = 1
+    while (tokens < sequence.scheduledTokens && this.#guesses.uniform() < acceptanceRatio) tokens++
+    return tokens
+  }
+
+  #emit(sequence: Sequence, tokens: Tokens, nowMs: Ms): void {
+    const isFirst = sequence.generatedTokens === 0
+    sequence.generatedTokens += tokens
+    sequence.emittedTokens = tokens
+    this.#totals.generation += tokens
+    if (!isFirst) return
     sequence.firstTokenAtMs = nowMs
     this.#totals.prompt += sequence.promptTokens
     this.#backlogTokens -= sequence.promptTokens
@@ -246,21 +273,6 @@ export class EngineModel {
       prefixHitTokensTotal: scheduler.totals.prefixHitTokens,
       stepsTotal: totals.steps,
       busyMsTotal: totals.busyMs,
-    }
-  }
-
-  #checkLimits(): void {
-    const kvTokens = this.kv.totalBlocks * this.kv.blockTokens
-    if (this.maxNumBatchedTokens < this.maxNumSeqs) {
-      throw new RangeError(
-        `maxNumBatchedTokens (${this.maxNumBatchedTokens}) must be at least maxNumSeqs (${this.maxNumSeqs}), or decodes starve`,
-      )
-    }
-    if (this.maxNumSeqs < 1) throw new RangeError(`maxNumSeqs must be at least 1, got ${this.maxNumSeqs}`)
-    if (this.maxModelLenTokens > kvTokens) {
-      throw new RangeError(
-        `maxModelLenTokens (${this.maxModelLenTokens}) must fit into the KV cache of ${kvTokens} tokens`,
-      )
     }
   }
 

@@ -95,7 +95,7 @@ export class EngineScheduler {
     for (let at = 0; at < this.#running.length && step.budgetTokens > 0; at++) {
       const sequence = this.#running[at]
       if (sequence === undefined) break
-      const tokens = Math.min(sequence.pendingTokens, step.budgetTokens)
+      const tokens = Math.min(sequence.pendingTokens + this.#guessesOf(sequence), step.budgetTokens)
       while (!this.#kv.grow(sequence.table, sequence.computedTokens + tokens)) {
         const victim = this.#victim()
         const victimAt = this.#running.indexOf(victim)
@@ -111,7 +111,7 @@ export class EngineScheduler {
   #scheduleWaiting(step: Step): void {
     while (step.budgetTokens > 0 && this.#running.length < this.#maxNumSeqs) {
       const sequence = this.#queue.head()
-      if (sequence === undefined || !this.#enter(sequence)) return
+      if (sequence === undefined || !this.#enter(sequence, step.budgetTokens)) return
       this.#queue.shift()
       sequence.state = 'running'
       sequence.scheduledAtMs ??= step.startedAtMs
@@ -124,8 +124,8 @@ export class EngineScheduler {
     }
   }
 
-  /** Attaches what is cached of the prompt, when all the rest of it fits too. */
-  #enter(sequence: Sequence): boolean {
+  /** Attaches what is cached of the prompt, when all the rest of it fits too (unchunked: into this step as well). */
+  #enter(sequence: Sequence, budgetTokens: Tokens): boolean {
     const kv = this.#kv
     const contextTokens = sequence.pendingTokens
     const extentTokens = sequence.request.prefixExtentTokens ?? kv.blockTokens
@@ -133,12 +133,14 @@ export class EngineScheduler {
     // The last token is always computed, since something has to come out of the step.
     const { extents, idleBlocks } = kv.match(hashes, extentTokens, contextTokens - 1)
     const cachedTokens = extents * extentTokens
+    const computedTokens = Math.max(cachedTokens, sequence.remoteTokens)
     const missingBlocks = Math.ceil((contextTokens - cachedTokens) / kv.blockTokens)
+    if (this.#options.chunkedPrefill === false && contextTokens - computedTokens > budgetTokens) return false
     if (missingBlocks > kv.availableBlocks - idleBlocks) return false
     kv.attach(sequence.table, hashes, extents)
-    sequence.computedTokens = cachedTokens
+    sequence.computedTokens = computedTokens
     if (sequence.scheduledAtMs === undefined) {
-      sequence.cachedTokens = cachedTokens
+      sequence.cachedTokens = sequence.request.remotePrefill?.cachedTokens ?? cachedTokens
       this.totals.prefixQueryTokens += sequence.promptTokens
       this.totals.prefixHitTokens += cachedTokens
     }
@@ -153,6 +155,13 @@ export class EngineScheduler {
     step.items.push(sequence)
     const extentTokens = sequence.request.prefixExtentTokens ?? this.#kv.blockTokens
     this.#kv.publish(sequence.table, this.#hashes(sequence), extentTokens, sequence.computedTokens + tokens)
+  }
+
+  /** Tokens that it proposes for the next step, none past its end. */
+  #guessesOf(sequence: Sequence): Tokens {
+    const { speculative } = this.#options
+    if (speculative === undefined || !sequence.decodes) return 0
+    return Math.min(speculative.draftTokens, sequence.outputTokens - sequence.generatedTokens - 1)
   }
 
   /** Who is thrown back for want of KV: the last arrived, or the one that would run last by priority. */

@@ -16,13 +16,14 @@ export class Sequence implements SequenceView {
   /** Tokens whose keys and values are in the cache. */
   computedTokens: Tokens = 0
   generatedTokens: Tokens = 0
+  emittedTokens: Tokens = 0
   /** Tokens it computes in the step under way. */
   scheduledTokens: Tokens = 0
   cachedTokens: Tokens = 0
   scheduledAtMs: Ms | undefined
   firstTokenAtMs: Ms | undefined
   preemptions = 0
-  engineMs: Ms = 0
+  engineMs: Ms
 
   constructor(request: EngineRequest, siblings: Sequence[], order: number, submittedAtMs: Ms) {
     this.request = request
@@ -31,6 +32,7 @@ export class Sequence implements SequenceView {
     this.outputTokens = request.outputTokens[this.index] ?? 1
     this.order = order
     this.submittedAtMs = submittedAtMs
+    this.engineMs = request.remotePrefill?.engineMs ?? 0
   }
 
   get requestId(): string {
@@ -45,6 +47,12 @@ export class Sequence implements SequenceView {
   /** Tokens still to be computed before it can generate the next one. */
   get pendingTokens(): Tokens {
     return this.request.promptTokens + this.generatedTokens - this.computedTokens
+  }
+  /** Prompt tokens whose KV another engine has sent; what was thrown back must be computed here. */
+  get remoteTokens(): Tokens {
+    return this.request.remotePrefill === undefined || this.preemptions > 0
+      ? 0
+      : this.request.promptTokens - 1
   }
   /** True when its next step is one token of decode rather than (re)computing a prompt. */
   get decodes(): boolean {

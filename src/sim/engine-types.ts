@@ -1,9 +1,38 @@
 /** What goes into the engine model and what comes out of it. */
+import type { EngineLimits } from '../core/replica.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { EngineProfile } from './profiles.ts'
 
 /** The rejections of vLLM's own queue caps, and a prompt that can never fit. */
 export type EngineRejection = 'max_num_queued_reqs' | 'max_num_queued_tokens' | 'over_context'
+
+/**
+ * Speculative decoding: in each step every decoding sequence proposes some tokens and has them checked at once; it
+ * keeps those before the first wrong one, and one more (Leviathan, Kalman, Matias: Fast Inference from Transformers via
+ * Speculative Decoding, 2023). Checking costs what as many prompt tokens would.
+ */
+export interface Speculation {
+  /** Proposed per sequence and step, at least 1. */
+  readonly draftTokens: Tokens
+  /** Chance that a proposed token is right, given that those before it are. */
+  readonly acceptanceRatio: Ratio
+  /** Time to propose one token for all sequences, in times of the plain decode step of that batch; 0 for n-grams. */
+  readonly draftCostRatio: Ratio
+}
+
+/** Engines for prompts and engines for answers behind one address; the prompt's KV goes over a link between them. */
+export interface Disaggregation {
+  readonly prefillEngines: number
+  readonly decodeEngines: number
+  /** Of one transfer, and for each prompt token; one transfer at a time leaves a prefill engine. */
+  readonly transferBaseMs: Ms
+  readonly transferPerTokenMs: Ms
+}
+
+/** A replica's engine: one, or (disaggregated) several that are each started with these options. */
+export interface ReplicaEngineOptions extends EngineOptions {
+  readonly disaggregated?: Disaggregation
+}
 
 /** How the modelled engine is started; absent fields take what the profile says vLLM would choose. */
 export interface EngineOptions {
@@ -17,6 +46,15 @@ export interface EngineOptions {
   readonly maxModelLenTokens?: Tokens
   readonly policy?: 'fcfs' | 'priority'
   readonly prefixCaching?: boolean
+  /** Whether a prompt may be computed in several steps, default true; without, a step takes whole prompts only. */
+  readonly chunkedPrefill?: boolean
+  /**
+   * Whether the next step is composed while one runs, as in vLLM since 0.14 (not on CPUs): what arrives during a step
+   * then waits for one more. Default false.
+   */
+  readonly asyncScheduling?: boolean
+  /** Default: none. */
+  readonly speculative?: Speculation
   /** vLLM's `--max-num-queued-reqs`: in-flight sequences allowed, n counting n times. */
   readonly maxNumQueuedReqs?: number
   /** vLLM's `--max-num-queued-tokens`: full prompt tokens of everything still in prefill; an empty backlog takes any prompt. */
@@ -40,6 +78,14 @@ export interface EngineRequest {
   readonly prefixExtentTokens?: Tokens
   /** Lower runs sooner; only heeded under the `priority` policy. */
   readonly priority?: number
+  /** The prompt's KV comes from another engine, all but its last token. */
+  readonly remotePrefill?: RemotePrefill
+}
+
+/** What another engine did for a request before. */
+export interface RemotePrefill {
+  readonly cachedTokens: Tokens
+  readonly engineMs: Ms
 }
 
 /** One sequence of a request. Live: read it when it is shown, not later. */
@@ -49,6 +95,8 @@ export interface SequenceView {
   readonly promptTokens: Tokens
   readonly outputTokens: Tokens
   readonly generatedTokens: Tokens
+  /** Of those, the ones of the step that has just ended. */
+  readonly emittedTokens: Tokens
   /** Prompt tokens found in the prefix cache at first scheduling. */
   readonly cachedTokens: Tokens
   readonly submittedAtMs: Ms
@@ -67,8 +115,9 @@ export interface StepReport {
   readonly startedAtMs: Ms
   readonly endedAtMs: Ms
   readonly prefillTokens: Tokens
+  /** Computed for decodes, wrong guesses included. */
   readonly decodeTokens: Tokens
-  /** Sequences that got a token, one each. Its first one when `generatedTokens` is 1. */
+  /** Sequences that got a token (several under speculation). The first ones when as many are generated in all. */
   readonly emitted: readonly SequenceView[]
   /** Those of `emitted` that are complete with it. */
   readonly finished: readonly SequenceView[]
@@ -88,4 +137,17 @@ export interface EngineGauges {
   readonly prefixHitTokensTotal: Tokens
   readonly stepsTotal: number
   readonly busyMsTotal: Ms
+}
+
+/** What a virtual run needs of an engine, whatever is inside. */
+export interface SimEngine {
+  /** What a server can know of its limits. */
+  readonly limits: Required<EngineLimits>
+  submit(request: EngineRequest, nowMs: Ms): EngineRejection | 'accepted'
+  abort(requestId: string): boolean
+  engineMsOf(requestId: string): Ms
+  nextEventAtMs(): Ms | undefined
+  advanceTo(nowMs: Ms, onStep: (report: StepReport) => void): void
+  gauges(): EngineGauges
+  setSpeed(ratio: Ratio): void
 }

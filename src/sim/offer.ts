@@ -1,8 +1,8 @@
 /** Turns a workload's request into what the gate sees and what the engine computes. */
 import type { Offer, PoolId, SloClass } from '../core/request.ts'
-import type { Ms, Tokens } from '../core/units.ts'
+import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { EngineRequest } from './engine-types.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { UnsentRequest } from './workload-types.ts'
 
 /** Tokens under one prefix hash, towards gate and engine alike. */
 export const PREFIX_BLOCK_TOKENS: Tokens = 64
@@ -10,55 +10,75 @@ export const PREFIX_BLOCK_TOKENS: Tokens = 64
 /** Bytes of JSON body per prompt token, for the waiting room's books. */
 const BYTES_PER_TOKEN = 4
 
-/** Hashes of the prompt's whole blocks: common ones for the shared part, the request's own for the rest. */
-export function prefixHashes(request: WorkloadRequest): readonly string[] {
-  const sharedBlocks = Math.floor((request.shared?.tokens ?? 0) / PREFIX_BLOCK_TOKENS)
-  const hashes: string[] = []
-  for (let block = 0; block < Math.floor(request.promptTokens / PREFIX_BLOCK_TOKENS); block++) {
-    hashes.push(`${block < sharedBlocks ? request.shared?.key : request.id}/${block}`)
-  }
-  return hashes
+/** Hashes of the whole blocks within the first `tokens` of prompt and answer: of common text where it is common. */
+export function prefixHashes(
+  request: UnsentRequest,
+  tokens: Tokens = request.promptTokens,
+): readonly string[] {
+  const { shared, text = request.id, blocks } = request
+  const count = Math.floor(tokens / PREFIX_BLOCK_TOKENS)
+  if (blocks !== undefined) return Array.from({ length: count }, (_, block) => blockName(blocks, block))
+  const sharedCount = Math.floor((shared?.tokens ?? 0) / PREFIX_BLOCK_TOKENS)
+  return Array.from({ length: count }, (_, block) => `${block < sharedCount ? shared?.key : text}/${block}`)
+}
+
+function blockName({ names, tokens }: NonNullable<UnsentRequest['blocks']>, block: number): string {
+  const at = Math.floor((block * PREFIX_BLOCK_TOKENS) / tokens)
+  return `${names[at] ?? names.at(-1)}/${block}`
+}
+
+/** What the edge would know of a request. */
+export interface Intake {
+  readonly pool: PoolId
+  readonly retryCount: number
+  readonly hashes: readonly string[]
+  /** Counted over true prompt tokens. */
+  readonly countRatio: Ratio
+  readonly receivedAtMs: Ms
 }
 
 /** The offer of a streamed chat request whose last body byte came at `receivedAtMs`. */
 export function toOffer(
-  request: WorkloadRequest,
+  request: UnsentRequest,
   slo: SloClass,
-  estimate: { readonly pool: PoolId; readonly promptTokens: Tokens; readonly hashes: readonly string[] },
-  receivedAtMs: Ms,
+  { pool, retryCount, hashes, countRatio, receivedAtMs }: Intake,
 ): Offer {
+  const promptTokens = Math.max(1, Math.round(request.promptTokens * countRatio))
   return {
     requestId: request.id,
-    pool: estimate.pool,
+    pool,
     kind: 'generate',
     tenant: 'default',
     product: 'default',
     slo,
     route: request.className === 'autocomplete' ? 'completions' : 'chat',
     receivedAtMs,
-    promptTokens: estimate.promptTokens,
-    promptTokensExact: estimate.promptTokens === request.promptTokens,
-    maxOutputTokens: request.maxTokens,
+    promptTokens,
+    promptTokensExact: countRatio === 1,
+    ...(request.maxTokens === undefined ? {} : { maxOutputTokens: request.maxTokens }),
     sequences: 1,
-    prefixHashes: estimate.hashes,
-    prefixBlockTokens: PREFIX_BLOCK_TOKENS,
+    prefixHashes: hashes,
+    prefixBlockTokens: Math.max(1, Math.round(PREFIX_BLOCK_TOKENS * countRatio)),
     bodyBytes: request.promptTokens * BYTES_PER_TOKEN,
     streamed: true,
-    retryCount: 0,
+    retryCount,
   }
 }
 
 /** The same request for the engine, which alone knows how long its answer becomes. */
 export function toEngineRequest(
-  request: WorkloadRequest,
+  request: UnsentRequest,
   id: string,
   hashes: readonly string[],
 ): EngineRequest {
+  const { promptTokens, outputTokens, priority, next } = request
   return {
     id,
-    promptTokens: request.promptTokens,
-    outputTokens: [request.outputTokens],
-    prefixHashes: hashes,
+    promptTokens,
+    outputTokens: [outputTokens],
+    // Only a later turn can find the answer in the cache again.
+    prefixHashes: next === undefined ? hashes : prefixHashes(request, promptTokens + outputTokens),
     prefixExtentTokens: PREFIX_BLOCK_TOKENS,
+    ...(priority === undefined ? {} : { priority }),
   }
 }

@@ -1,11 +1,13 @@
 /** Sums a virtual run up: attainment over offered requests, goodput, percentiles, sheds, waste. */
 import type { SloVerdict } from '../core/records.ts'
 import type { Ms, Ratio } from '../core/units.ts'
+import { taskOf } from './clients.ts'
 import type { SimOutcome, SimResult } from './run-types.ts'
 
 /** Nearest-rank percentiles in ms; undefined without samples. */
 export interface LatencySummary {
   readonly p50Ms?: Ms
+  readonly p90Ms?: Ms
   readonly p99Ms?: Ms
 }
 
@@ -18,6 +20,8 @@ export interface ClassSummary {
   /** Good among good and bad; undefined while nothing counts. */
   readonly attainmentRatio?: Ratio
   readonly shed: number
+  /** Offers that were not a client's first attempt. */
+  readonly retries: number
   readonly ttft: LatencySummary
   readonly tpot: LatencySummary
 }
@@ -26,6 +30,10 @@ export interface SimReport {
   readonly schedulerName: string
   readonly total: ClassSummary
   readonly classes: readonly ClassSummary[]
+  /** Of requests however often they were sent: good when some attempt was. */
+  readonly tasks: { readonly judged: number; readonly good: number }
+  /** From arrival to refusal. */
+  readonly shedAfter: LatencySummary
   readonly goodPerSec: number
   readonly offeredPerSec: number
   readonly shedByReason: Readonly<Record<string, number>>
@@ -56,6 +64,10 @@ export function summarize(result: SimResult, fromMs: Ms, toMs: Ms): SimReport {
         counted.filter(({ settlement }) => settlement.offer.slo.name === name),
       ),
     ),
+    tasks: summarizeTasks(result, counted),
+    shedAfter: percentiles(
+      counted.map(({ settlement }) => (settlement.outcome === 'shed' ? settlement.e2eMs : undefined)),
+    ),
     goodPerSec: total.good / seconds,
     offeredPerSec: total.offered / seconds,
     shedByReason: tallyBy(counted, ({ settlement }) => settlement.shedReason),
@@ -80,16 +92,29 @@ function summarizeGroup(className: string, outcomes: readonly SimOutcome[]): Cla
     excluded: ofKind('excluded'),
     ...(good + bad === 0 ? {} : { attainmentRatio: good / (good + bad) }),
     shed: outcomes.filter(({ settlement }) => settlement.outcome === 'shed').length,
+    retries: outcomes.filter(({ settlement }) => settlement.offer.retryCount > 0).length,
     ttft: percentiles(outcomes.map(({ settlement }) => settlement.ttftMs)),
     tpot: percentiles(outcomes.map(({ settlement }) => settlement.tpotMs)),
   }
 }
 
+/** Tasks whose first attempt is counted and judged, and how many of them had a good attempt, then or later. */
+function summarizeTasks(result: SimResult, counted: readonly SimOutcome[]): SimReport['tasks'] {
+  const isGood = ({ settlement }: SimOutcome) => settlement.verdict.kind === 'good'
+  const goodTasks = new Set(
+    result.outcomes.filter(isGood).map(({ settlement }) => taskOf(settlement.requestId)),
+  )
+  const first = counted.filter(
+    ({ settlement: { offer, verdict } }) => offer.retryCount === 0 && verdict.kind !== 'excluded',
+  )
+  const good = first.filter(({ settlement }) => goodTasks.has(settlement.requestId))
+  return { judged: first.length, good: good.length }
+}
+
 function percentiles(samples: readonly (Ms | undefined)[]): LatencySummary {
   const sorted = samples.filter((sample) => sample !== undefined).sort((a, b) => a - b)
-  const p50Ms = sorted[Math.ceil(sorted.length * 0.5) - 1]
-  const p99Ms = sorted[Math.ceil(sorted.length * 0.99) - 1]
-  return p50Ms === undefined || p99Ms === undefined ? {} : { p50Ms, p99Ms }
+  const rank = (share: Ratio) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0
+  return sorted.length === 0 ? {} : { p50Ms: rank(0.5), p90Ms: rank(0.9), p99Ms: rank(0.99) }
 }
 
 function tallyBy(

@@ -6,18 +6,13 @@ import type { Settlement } from '../core/records.ts'
 import type { SloClass } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
-import type { EngineGauges, EngineOptions } from './engine-types.ts'
-import type { WorkloadRequest } from './workload.ts'
+import type { EngineGauges, ReplicaEngineOptions } from './engine-types.ts'
+import type { Fault } from './faults.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
-/** One simulated engine and what befalls it. */
+/** One simulated replica. */
 export interface SimReplica {
-  readonly engine: EngineOptions
-  /** From then on the process is gone: open streams break, new connections are refused. */
-  readonly diesAtMs?: Ms
-  /** A new, empty process answers from then on. */
-  readonly revivesAtMs?: Ms
-  /** From then on its metrics page no longer changes the gate's view. */
-  readonly metricsFrozenAtMs?: Ms
+  readonly engine: ReplicaEngineOptions
 }
 
 export interface SimOptions {
@@ -29,6 +24,8 @@ export interface SimOptions {
   /** Default: `WORKLOAD_CLASSES`. A request of an unknown class throws. */
   readonly classes?: Readonly<Record<string, SloClass>>
   readonly settings?: Partial<GateSettings>
+  /** What goes wrong; `estimatorBias` is up to `createScheduler` (see `biasedPrior`). */
+  readonly faults?: readonly Fault[]
   /** Sluices that share the engines, each with every k-th request; default 1. */
   readonly instances?: number
   readonly seed?: number
@@ -41,11 +38,11 @@ export interface SimOptions {
   readonly deathNoticeMs?: Ms
   /** Deviation of the gate's prompt estimate (log-normal); default 0: exact. */
   readonly promptErrorRatio?: Ratio
-  /** Clients leave when no token has come that long after they sent; default: never. */
-  readonly patienceMs?: Ms
   /** Whether the gate is told the engine's limits; default true. */
   readonly limitsKnown?: boolean
-  /** What still runs or waits that long after the last arrival is left by its client; default 600 s. */
+  /** From then on no client comes back and no session goes on; default: never. */
+  readonly closesAtMs?: Ms
+  /** What is still open that long after the last arrival (and after `closesAtMs`) is left by its client; default 600 s. */
   readonly drainMs?: Ms
   /** Whether the gate hears of decode progress, default true; only a scheduler that learns nothing can do without. */
   readonly reportsProgress?: boolean

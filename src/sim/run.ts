@@ -1,32 +1,30 @@
 /** Drives gate and engine models through virtual time: a workload goes in, settlements come out. */
 import { createGate, type Gate } from '../core/gate.ts'
 import type { GateSettings } from '../core/gate-settings.ts'
-import type { ReplicaReport } from '../core/replica.ts'
 import type { Ms } from '../core/units.ts'
 import { judge } from '../slo/judge.ts'
 import { WORKLOAD_CLASSES } from './classes.ts'
+import { type FollowUp, followUpOf } from './clients.ts'
 import { EventQueue } from './event-queue.ts'
+import { checkFaults, countRatio, isDead, metricsLagMs, pageOf, speedRatioOf, turnsOfFate } from './faults.ts'
 import { prefixHashes, toOffer } from './offer.ts'
-import { Rng } from './rng.ts'
-import type { SimOptions, SimReplica, SimResult } from './run-types.ts'
-import { type DispatcherEvent, SimDispatcher } from './sim-dispatcher.ts'
-import { ReplicaOfRun } from './sim-replica.ts'
-import type { WorkloadRequest } from './workload.ts'
+import { hash32, Rng } from './rng.ts'
+import type { SimOptions, SimResult } from './run-types.ts'
+import { type DispatcherEvent, SimDispatcher, type Story } from './sim-dispatcher.ts'
+import { type PageReading, ReplicaOfRun } from './sim-replica.ts'
+import type { WorkloadRequest } from './workload-types.ts'
 
 const DEFAULT_DRAIN_MS: Ms = 600_000
 const POOL = 'model'
 
-type FateEvent =
-  | { readonly kind: 'death'; readonly replica: ReplicaOfRun }
-  | { readonly kind: 'deathNotice'; readonly replica: ReplicaOfRun }
-  | { readonly kind: 'revival'; readonly replica: ReplicaOfRun }
-
 type RunEvent =
   | DispatcherEvent
-  | FateEvent
   | { readonly kind: 'arrival'; readonly request: WorkloadRequest }
+  | { readonly kind: 'followUp'; readonly followUp: FollowUp }
+  | { readonly kind: 'fate'; readonly replicaIndex: number }
+  | { readonly kind: 'deathNotice'; readonly replica: ReplicaOfRun }
   | { readonly kind: 'scrape' }
-  | { readonly kind: 'report'; readonly report: ReplicaReport }
+  | { readonly kind: 'page'; readonly replica: ReplicaOfRun; readonly reading: PageReading }
   | { readonly kind: 'impatient'; readonly requestId: string }
   | { readonly kind: 'drained' }
 
@@ -45,13 +43,17 @@ class SimRun {
   readonly #schedulerName: string
   readonly #promptNoise: Rng
   #arrivalsDone = false
+  #followUps = 0
   #offered = 0
+  #closesAtMs: Ms
   #nowMs: Ms = 0
 
   constructor(options: SimOptions) {
+    checkFaults(options.faults ?? [], options.replicas.length)
     this.#options = options
     this.#arrivals = options.requests[Symbol.iterator]()
     this.#promptNoise = new Rng(options.seed ?? 1).fork('prompt estimates')
+    this.#closesAtMs = options.closesAtMs ?? Number.POSITIVE_INFINITY
     const limitsKnown = options.limitsKnown ?? true
     this.#replicas = options.replicas.map(
       ({ engine }, index) =>
@@ -69,20 +71,19 @@ class SimRun {
       networkMs: options.networkMs ?? 0,
       reportsProgress: options.reportsProgress ?? true,
       onEffect: options.onEffect ?? (() => {}),
+      onEnd: (story, outcome) => this.#planFollowUp(story, outcome),
     })
   }
 
   run(): SimResult {
     const { stories, outcomes } = this.#dispatcher
-    for (const replica of this.#replicas) {
-      this.#dispatcher.tellAll({ kind: 'replicaChanged', replica: replica.report() })
+    for (const { atMs, replicaIndex } of turnsOfFate(this.#faults)) {
+      this.#queue.push(atMs, { kind: 'fate', replicaIndex })
     }
-    this.#options.replicas.forEach((plan, index) => {
-      this.#planFate(plan, this.#replicas[index])
-    })
+    for (const replica of this.#replicas) this.#tellOf(replica)
     this.#nextArrival()
     this.#queue.push(0, { kind: 'scrape' })
-    while (!this.#arrivalsDone || stories.size > 0) {
+    while (!this.#arrivalsDone || stories.size > 0 || this.#followUps > 0) {
       const next = this.#queue.pop()
       if (next === undefined) throw new RangeError(`the run stands still with ${stories.size} open requests`)
       this.#nowMs = next.atMs
@@ -98,50 +99,64 @@ class SimRun {
     }
   }
 
+  get #faults() {
+    return this.#options.faults ?? []
+  }
+
   #handle(event: RunEvent): void {
     switch (event.kind) {
       case 'arrival':
-        this.#offer(event.request)
+        this.#offer({ atMs: this.#nowMs, request: event.request, retryCount: 0 })
+        this.#nextArrival()
+        break
+      case 'followUp':
+        this.#followUps--
+        this.#offer(event.followUp)
         break
       case 'scrape':
         this.#scrape()
         break
-      case 'report':
-        this.#dispatcher.tellAll({ kind: 'replicaChanged', replica: event.report })
+      case 'page':
+        if (event.replica.learn(event.reading)) this.#tellOf(event.replica)
         break
-      case 'impatient': {
-        const story = this.#dispatcher.stories.get(event.requestId)
-        if (story?.flight?.firstTokenAtMs === undefined) this.#dispatcher.leave(event.requestId)
+      case 'impatient':
+        this.#lose(event.requestId)
         break
-      }
       case 'drained':
+        this.#followUps = 0
+        this.#closesAtMs = this.#nowMs
         for (const requestId of [...this.#dispatcher.stories.keys()]) this.#dispatcher.leave(requestId)
         break
-      case 'death':
+      case 'fate':
+        this.#meetFate(event.replicaIndex)
+        break
       case 'deathNotice':
-      case 'revival':
-        this.#handleFate(event)
+        if (event.replica.engine === undefined) event.replica.state = 'down'
+        this.#tellOf(event.replica)
         break
       default:
         this.#dispatcher.handle(event)
     }
   }
 
-  #handleFate({ kind, replica }: FateEvent): void {
-    if (kind === 'death') {
-      this.#dispatcher.kill(replica)
-      return
-    }
-    if (kind === 'revival') replica.revive()
-    else if (replica.engine === undefined) replica.state = 'down'
+  #tellOf(replica: ReplicaOfRun): void {
     this.#dispatcher.tellAll({ kind: 'replicaChanged', replica: replica.report() })
   }
 
-  #planFate(plan: SimReplica, replica: ReplicaOfRun | undefined): void {
-    if (replica === undefined || plan.diesAtMs === undefined) return
-    this.#queue.push(plan.diesAtMs, { kind: 'death', replica })
-    this.#queue.push(plan.diesAtMs + (this.#options.deathNoticeMs ?? 1000), { kind: 'deathNotice', replica })
-    if (plan.revivesAtMs !== undefined) this.#queue.push(plan.revivesAtMs, { kind: 'revival', replica })
+  /** Makes the replica what its faults say it is now. */
+  #meetFate(replicaIndex: number): void {
+    const replica = this.#replicas[replicaIndex]
+    if (replica === undefined) return
+    const dead = isDead(this.#faults, replicaIndex, this.#nowMs)
+    if (dead && replica.engine !== undefined) {
+      this.#dispatcher.kill(replica)
+      const noticeMs = this.#options.deathNoticeMs ?? 1000
+      this.#queue.push(this.#nowMs + noticeMs, { kind: 'deathNotice', replica })
+    } else if (!dead && replica.engine === undefined) {
+      replica.revive()
+      this.#tellOf(replica)
+    }
+    replica.setSpeed(speedRatioOf(this.#faults, replicaIndex, this.#nowMs))
   }
 
   #nextArrival(): void {
@@ -151,34 +166,52 @@ class SimRun {
       return
     }
     this.#arrivalsDone = true
-    this.#queue.push(this.#nowMs + (this.#options.drainMs ?? DEFAULT_DRAIN_MS), { kind: 'drained' })
+    const { closesAtMs = 0, drainMs = DEFAULT_DRAIN_MS } = this.#options
+    this.#queue.push(Math.max(this.#nowMs, closesAtMs) + drainMs, { kind: 'drained' })
   }
 
-  #offer(request: WorkloadRequest): void {
+  #offer({ request, retryCount, patienceEndsAtMs }: FollowUp): void {
     const slo = (this.#options.classes ?? WORKLOAD_CLASSES)[request.className]
     if (slo === undefined)
       throw new RangeError(`request ${request.id} asks for unknown class ${request.className}`)
     const gateIndex = this.#offered++ % this.#gates.length
     const hashes = prefixHashes(request)
-    this.#dispatcher.stories.set(request.id, { request, gateIndex, hashes, engineMs: 0 })
-    const { promptErrorRatio = 0, patienceMs } = this.#options
-    const noise = promptErrorRatio === 0 ? 1 : this.#promptNoise.logNormal(1, promptErrorRatio)
-    const promptTokens = Math.max(1, Math.round(request.promptTokens * noise))
-    const offer = toOffer(request, slo, { pool: POOL, promptTokens, hashes }, this.#nowMs)
-    if (patienceMs !== undefined) {
-      this.#queue.push(this.#nowMs + patienceMs, { kind: 'impatient', requestId: request.id })
+    const endsAtMs = patienceEndsAtMs ?? this.#nowMs + (request.patienceMs ?? Number.POSITIVE_INFINITY)
+    if (endsAtMs < Number.POSITIVE_INFINITY) {
+      this.#queue.push(endsAtMs, { kind: 'impatient', requestId: request.id })
     }
-    this.#dispatcher.offer(gateIndex, offer)
-    this.#nextArrival()
+    const story = { request, retryCount, patienceEndsAtMs: endsAtMs, gateIndex, hashes, engineMs: 0 }
+    this.#dispatcher.stories.set(request.id, story)
+    const { promptErrorRatio = 0 } = this.#options
+    const noise = promptErrorRatio === 0 ? 1 : this.#promptNoise.logNormal(1, promptErrorRatio)
+    const counted = noise * countRatio(this.#faults, this.#nowMs)
+    const intake = { pool: POOL, retryCount, hashes, countRatio: counted, receivedAtMs: this.#nowMs }
+    this.#dispatcher.offer(gateIndex, toOffer(request, slo, intake))
+  }
+
+  #lose(requestId: string): void {
+    const story = this.#dispatcher.stories.get(requestId)
+    if (story !== undefined && story.flight?.firstTokenAtMs === undefined) this.#dispatcher.leave(requestId)
+  }
+
+  #planFollowUp(story: Story, outcome: Parameters<typeof followUpOf>[1]): void {
+    const { request, retryCount } = story
+    if (request.next === undefined && request.retry === undefined) return
+    const rng = new Rng(hash32(`${request.id}/${retryCount}`, this.#options.seed ?? 1))
+    const followUp = followUpOf(story, outcome, story.advice, this.#nowMs, rng)
+    if (followUp === undefined || followUp.atMs >= this.#closesAtMs) return
+    this.#followUps++
+    this.#queue.push(followUp.atMs, { kind: 'followUp', followUp })
   }
 
   #scrape(): void {
-    const { metricsPeriodMs = 500, metricsLagMs = 0 } = this.#options
-    this.#replicas.forEach((replica, index) => {
-      const frozenAtMs = this.#options.replicas[index]?.metricsFrozenAtMs ?? Number.POSITIVE_INFINITY
-      if (replica.engine === undefined || this.#nowMs >= frozenAtMs) return
-      this.#queue.push(this.#nowMs + metricsLagMs, { kind: 'report', report: replica.report(this.#nowMs) })
-    })
+    const { metricsPeriodMs = 500, metricsLagMs: usualLagMs = 0 } = this.#options
+    const lagMs = usualLagMs + metricsLagMs(this.#faults, this.#nowMs)
+    for (const [index, replica] of this.#replicas.entries()) {
+      const page = pageOf(this.#faults, index, this.#nowMs)
+      const reading = page === 'lost' ? undefined : replica.readPage(this.#nowMs, page === 'fresh')
+      if (reading !== undefined) this.#queue.push(this.#nowMs + lagMs, { kind: 'page', replica, reading })
+    }
     this.#queue.push(this.#nowMs + metricsPeriodMs, { kind: 'scrape' })
   }
 }

@@ -2,25 +2,28 @@
 import type { GateEffect } from '../core/effects.ts'
 import type { BounceCause, GateEvent } from '../core/events.ts'
 import type { Gate } from '../core/gate.ts'
-import type { SettleOutcome } from '../core/records.ts'
+import type { Settlement, SettleOutcome } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
+import { MIN_RETRY_MS } from '../core/retry-advice.ts'
 import type { Ms } from '../core/units.ts'
+import type { Advice, Sending } from './clients.ts'
 import type { SequenceView, StepReport } from './engine-types.ts'
 import { toEngineRequest } from './offer.ts'
 import type { SimOutcome } from './run-types.ts'
+import { ProgressReports } from './sim-progress.ts'
 import type { Flight, ReplicaOfRun } from './sim-replica.ts'
-import type { WorkloadRequest } from './workload.ts'
 
 /** How often the dispatcher tells the gate of decode progress, in ms. */
 const PROGRESS_PERIOD_MS: Ms = 100
 
 /** A request between its offer and its settlement. */
-export interface Story {
-  readonly request: WorkloadRequest
+export interface Story extends Sending {
   readonly gateIndex: number
   readonly hashes: readonly string[]
   engineMs: Ms
   flight?: Flight
+  /** What its client was told when it was refused. */
+  advice?: Advice
 }
 
 /** What the dispatcher asks to be called back for. */
@@ -37,12 +40,15 @@ interface DispatcherParts {
   readonly networkMs: Ms
   readonly reportsProgress: boolean
   readonly onEffect: (effect: GateEffect, nowMs: Ms) => void
+  /** The request's story is over. */
+  readonly onEnd: (story: Story, outcome: Settlement['outcome']) => void
 }
 
 export class SimDispatcher {
   readonly stories = new Map<string, Story>()
   readonly outcomes: SimOutcome[] = []
   readonly #parts: DispatcherParts
+  readonly #progress: ProgressReports
   readonly #wishes: number[]
   #flights = 0
   #progressPlanned = false
@@ -50,6 +56,9 @@ export class SimDispatcher {
 
   constructor(parts: DispatcherParts) {
     this.#parts = parts
+    this.#progress = new ProgressReports(parts.gates.length, (gateIndex, event) =>
+      this.tell(gateIndex, event),
+    )
     this.#wishes = parts.gates.map(() => 0)
   }
 
@@ -60,7 +69,7 @@ export class SimDispatcher {
 
   /** Offers a request; what was decoded so far belongs to the time before its prefill, so it is told first. */
   offer(gateIndex: number, offer: Offer): void {
-    for (const replica of this.#parts.replicas) this.#flush(replica)
+    for (const replica of this.#parts.replicas) this.#progress.flush(replica)
     this.tell(gateIndex, { kind: 'offer', offer })
   }
 
@@ -74,7 +83,7 @@ export class SimDispatcher {
         break
       case 'progress':
         this.#progressPlanned = false
-        for (const replica of this.#parts.replicas) this.#flush(replica)
+        for (const replica of this.#parts.replicas) this.#progress.flush(replica)
         this.#planProgress()
         break
       case 'wake':
@@ -115,12 +124,21 @@ export class SimDispatcher {
       this.#parts.queue.push(Math.max(effect.atMs, this.#nowMs), { kind: 'wake', gateIndex, wish })
     } else if (effect.kind === 'dispatch') {
       this.#dispatch(gateIndex, effect)
+    } else if (effect.kind === 'shed' || effect.kind === 'fail') {
+      const story = this.stories.get(effect.requestId)
+      const retryAfterMs = effect.kind === 'shed' ? effect.retryAfterMs : MIN_RETRY_MS
+      if (story !== undefined) story.advice = { retryAfterMs }
     } else if (effect.kind === 'settled') {
-      const { requestId } = effect.settlement
-      const engineMs = this.stories.get(requestId)?.engineMs ?? 0
-      this.outcomes.push({ settlement: effect.settlement, engineMs })
-      this.stories.delete(requestId)
+      this.#end(effect.settlement)
     }
+  }
+
+  #end(settlement: Settlement): void {
+    const story = this.stories.get(settlement.requestId)
+    if (story === undefined) throw new RangeError(`${settlement.requestId} has ended already`)
+    this.outcomes.push({ settlement, engineMs: story.engineMs })
+    this.stories.delete(settlement.requestId)
+    this.#parts.onEnd(story, settlement.outcome)
   }
 
   #dispatch(gateIndex: number, effect: GateEffect & { kind: 'dispatch' }): void {
@@ -136,6 +154,7 @@ export class SimDispatcher {
       replica,
       unreportedEvents: 0,
       contentEvents: 0,
+      outputTokens: 0,
       cachedTokens: 0,
     }
     story.flight = flight
@@ -188,28 +207,15 @@ export class SimDispatcher {
 
   #token(flight: Flight, sequence: SequenceView): void {
     flight.contentEvents++
+    flight.outputTokens += sequence.emittedTokens
     flight.lastTokenAtMs = this.#nowMs
     if (flight.firstTokenAtMs === undefined) {
       flight.firstTokenAtMs = this.#nowMs
       flight.cachedTokens = sequence.cachedTokens
-      this.#flush(flight.replica)
+      this.#progress.flush(flight.replica)
       this.tell(flight.gateIndex, { kind: 'firstToken', permitId: flight.permitId })
     }
-    if (this.#parts.reportsProgress && flight.unreportedEvents++ === 0) flight.replica.unreported.push(flight)
-  }
-
-  /** Tells each gate what its streams on that replica have brought since the last time. */
-  #flush(replica: ReplicaOfRun): void {
-    if (replica.unreported.length === 0) return
-    const unreported = replica.unreported.splice(0).filter((flight) => flight.unreportedEvents > 0)
-    for (let gateIndex = 0; gateIndex < this.#parts.gates.length; gateIndex++) {
-      const own = unreported.filter((flight) => flight.gateIndex === gateIndex)
-      if (own.length === 0) continue
-      const permitIds = own.map((flight) => flight.permitId)
-      const contentEvents = own.map((flight) => flight.unreportedEvents)
-      this.tell(gateIndex, { kind: 'progress', permitIds, contentEvents })
-    }
-    for (const flight of unreported) flight.unreportedEvents = 0
+    if (this.#parts.reportsProgress) this.#progress.note(flight)
   }
 
   #planProgress(): void {
@@ -219,9 +225,9 @@ export class SimDispatcher {
   }
 
   #settle(flight: Flight, outcome: SettleOutcome): void {
-    this.#flush(flight.replica)
+    this.#progress.flush(flight.replica)
     this.#close(flight)
-    const { firstTokenAtMs, lastTokenAtMs, contentEvents, cachedTokens } = flight
+    const { firstTokenAtMs, lastTokenAtMs, contentEvents, outputTokens, cachedTokens } = flight
     const promptTokens = this.stories.get(flight.offer.requestId)?.request.promptTokens ?? 0
     this.tell(flight.gateIndex, {
       kind: 'settle',
@@ -232,9 +238,7 @@ export class SimDispatcher {
         ...(firstTokenAtMs === undefined ? {} : { firstTokenAtMs }),
         ...(lastTokenAtMs === undefined ? {} : { lastTokenAtMs }),
         contentEvents,
-        ...(outcome === 'completed'
-          ? { usage: { promptTokens, outputTokens: contentEvents, cachedTokens } }
-          : {}),
+        ...(outcome === 'completed' ? { usage: { promptTokens, outputTokens, cachedTokens } } : {}),
       },
     })
   }

@@ -12,24 +12,29 @@ export interface StepWork {
   readonly decodeSequences: number
   /** Context tokens that the decoding sequences read. */
   readonly decodeContextTokens: Tokens
+  /** Proposed tokens that are checked besides, over all sequences; default 0. */
+  readonly guessedTokens?: Tokens
+  /** Cost of proposing them, in plain decode steps of that batch; default 0. */
+  readonly draftSteps?: number
 }
 
 /**
- * Time of one step in ms by the formulas in `EngineProfile`. A mixed step is never shorter than its decodes alone:
- * the two fits cross for large batches with a small chunk, and more work can't take less time.
+ * Time of one step in ms by the formulas in `EngineProfile`; a checked guess costs what a prompt token does. A mixed
+ * step is never shorter than its decodes alone: the two fits cross for large batches with a small chunk, and more work
+ * can't take less time.
  */
 export function stepMs(profile: EngineProfile, work: StepWork): Ms {
   const { prefill, decode, stepOverheadMs } = profile
+  const { prefillTokens, decodeSequences, guessedTokens = 0, draftSteps = 0 } = work
   const contextMs = decode.perContextTokenMs * work.decodeContextTokens
-  const decodeMs = decode.baseMs + decode.perSequenceMs * work.decodeSequences
-  if (work.prefillTokens === 0) return decodeMs + contextMs + stepOverheadMs
-  const linearMs = Math.max(
-    prefill.floorMs,
-    prefill.baseMs + prefill.perTokenMs * (work.prefillTokens + work.decodeSequences),
-  )
-  const attentionMs = prefill.perTokenContextMs * work.prefillContextTokens
-  const mixedMs = linearMs + attentionMs
-  return (work.decodeSequences > 0 ? Math.max(decodeMs, mixedMs) : mixedMs) + contextMs + stepOverheadMs
+  const decodeMs = decode.baseMs + decode.perSequenceMs * decodeSequences
+  const draftMs = draftSteps * (decodeMs + contextMs)
+  const restMs = contextMs + draftMs + stepOverheadMs
+  if (prefillTokens + guessedTokens === 0) return decodeMs + restMs
+  const linearTokens = prefillTokens + decodeSequences + guessedTokens
+  const linearMs = Math.max(prefill.floorMs, prefill.baseMs + prefill.perTokenMs * linearTokens)
+  const mixedMs = linearMs + prefill.perTokenContextMs * work.prefillContextTokens
+  return (decodeSequences > 0 ? Math.max(decodeMs, mixedMs) : mixedMs) + restMs
 }
 
 /** Time of the bare steps of a prompt on an idle engine in ms: its TTFT without the request overhead. */

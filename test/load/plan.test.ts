@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { SloClass } from '../../src/core/request.ts'
 import { planLoad } from '../../src/load/plan.ts'
-import { WORKLOADS } from '../../src/sim/workload.ts'
+import { WORKLOADS } from '../../src/sim/workloads.ts'
 
 const classes: Record<string, SloClass> = Object.fromEntries(
   WORKLOADS.map(({ name }) => [

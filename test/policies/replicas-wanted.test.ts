@@ -9,7 +9,8 @@ import { profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'
 import { summarize } from '../../src/sim/report.ts'
 import { simulate } from '../../src/sim/run.ts'
-import { generateWorkload, type WorkloadRequest } from '../../src/sim/workload.ts'
+import { generateWorkload } from '../../src/sim/workload.ts'
+import type { WorkloadRequest } from '../../src/sim/workload-types.ts'
 
 const chat: SloClass = WORKLOAD_CLASSES.chat as SloClass
 const ENGINE = { profile: profile('Llama-3.1-8B/H100-80G-SXM/tp1'), jitterRatio: 0.05 }

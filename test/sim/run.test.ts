@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest'
 import type { GateEffect } from '../../src/core/effects.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
 import { createRoundRobin } from '../../src/policies/rivals/round-robin.ts'
+import { createSluice } from '../../src/policies/sluice.ts'
 import { findCapacity } from '../../src/sim/capacity.ts'
+import type { Fault } from '../../src/sim/faults.ts'
 import { profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'
 import { summarize } from '../../src/sim/report.ts'
@@ -66,15 +68,17 @@ describe('a virtual run', () => {
     fc.assert(
       fc.property(faults, ({ diesAtMs, revives, cap, patienceMs, instances, rate, seed }) => {
         const engine = { ...SLOW, ...(cap === undefined ? {} : { maxNumQueuedReqs: cap }) }
-        const dying =
-          diesAtMs === undefined ? {} : { diesAtMs, ...(revives ? { revivesAtMs: diesAtMs + 3000 } : {}) }
+        const until = diesAtMs === undefined || !revives ? {} : { toMs: diesAtMs + 3000 }
+        const dead: Fault[] =
+          diesAtMs === undefined ? [] : [{ kind: 'dead', replicaIndex: 0, fromMs: diesAtMs, ...until }]
+        const impatient = patienceMs === undefined ? {} : { patienceMs }
         const result = run({
-          replicas: [{ engine, ...dying }, { engine }],
-          requests: workload(rate, 20_000, seed),
+          replicas: [{ engine }, { engine }],
+          requests: [...workload(rate, 20_000, seed)].map((request) => ({ ...request, ...impatient })),
+          faults: dead,
           instances,
           seed,
           drainMs: 5000,
-          ...(patienceMs === undefined ? {} : { patienceMs }),
         })
         const offered = [...workload(rate, 20_000, seed)].length
         expect(result.outcomes).toHaveLength(offered)
@@ -103,7 +107,7 @@ describe('a virtual run', () => {
 describe('a dead replica', () => {
   it('breaks streams, bounces what had no content, and serves again after its revival', () => {
     const result = run({
-      replicas: [{ engine: SLOW, diesAtMs: 8000, revivesAtMs: 12_000 }, { engine: SLOW }],
+      faults: [{ kind: 'dead', replicaIndex: 0, fromMs: 8000, toMs: 12_000 }],
       requests: workload(8),
     })
     const outcomes = result.outcomes.map(({ settlement }) => settlement)
@@ -150,7 +154,7 @@ describe('what the gate is told', () => {
       expect(atMs - (instants[at - 1] ?? 0)).toBeLessThanOrEqual(126)
   })
 
-  it('sees gauges late by the lag, and none once they are frozen', () => {
+  it('sees gauges late by the lag, and none once they are lost', () => {
     const seen: [number, number][] = []
     const spy = (): Scheduler => {
       const bare = createRoundRobin()
@@ -166,7 +170,7 @@ describe('what the gate is told', () => {
     run({
       createScheduler: spy,
       metricsLagMs: 300,
-      replicas: [{ engine: SLOW, metricsFrozenAtMs: 5000 }, { engine: SLOW }],
+      faults: [{ kind: 'lostMetrics', replicaIndex: 0, fromMs: 5000 }],
     })
     expect(seen.every(([seenAtMs, nowMs]) => nowMs - seenAtMs >= 300)).toBe(true)
     expect(Math.max(...seen.map(([seenAtMs]) => seenAtMs))).toBe(4500)
@@ -224,5 +228,20 @@ describe('report and capacity', { timeout: 60_000 }, () => {
     expect(attainment(0.5)).toBeGreaterThan(0.9)
     expect(attainment(2.5)).toBeLessThan(0.5)
     expect(findCapacity(options)).toEqual({ ratePerSec, saturatedPerSec })
+  })
+
+  it('finds more for a scheduler that sheds, and names each trial', () => {
+    const options = { engines: [SLOW, SLOW], lengthRatio: 0.25, durationMs: 20_000 }
+    const trials: [number, number][] = []
+    const bare = findCapacity(options)
+    const better = findCapacity({
+      ...options,
+      createScheduler: createSluice,
+      onTrial: (rate, attainment) => trials.push([rate, attainment]),
+    })
+    expect(better.saturatedPerSec).toBe(bare.saturatedPerSec)
+    expect(better.ratePerSec).toBeGreaterThan(bare.ratePerSec)
+    const best = Math.max(...trials.filter(([, good]) => good >= 0.9).map(([rate]) => rate))
+    expect(better.ratePerSec).toBe(best)
   })
 })
