@@ -102,8 +102,8 @@ describe('asleep', () => {
     await running.waitText('"text"')
     engine.sleep()
     const held = post(engine, { stream: true, max_tokens: 3 })
-    const bytes = running.receivedBytes
     const page = (await get(engine, '/metrics')).text
+    const bytes = running.receivedBytes
     expect(vllm.parseLoad(page)?.asleep).toBe(true)
     expect((await get(engine, '/health')).status).toBe(200)
     expect([running.receivedBytes, held.receivedBytes]).toEqual([bytes, 0])
