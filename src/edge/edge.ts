@@ -46,7 +46,6 @@ export interface Io {
 /** How long an outage is assumed to last, in ms. */
 const OUTAGE_RETRY_MS: Ms = 5000
 
-
 /** What a client wants with a response that an engine keeps. */
 export interface StoredCall {
   readonly id: string
