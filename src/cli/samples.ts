@@ -32,15 +32,13 @@ export function samplePorts({ gate, predictor, fleet, config, monitor }: Sampled
     trust: () => {
       const predicting = predictor()
       if (predicting === undefined) return []
-      return config().models.map(({ name }) => ({
-        model: name,
-        state: predicting.trusted(name) ? ('trusted' as const) : ('fallback' as const),
-      }))
+      return config().models.map(({ name }) => ({ model: name, state: predicting.trust(name) }))
     },
     runtime: () => monitor.sample(),
     replicasWanted: (model, demand) => {
       const predicting = predictor()
-      return predicting?.trusted(model) ? predicting.replicasWanted(gate.state, model, demand) : undefined
+      if (predicting === undefined || predicting.trust(model) === 'fallback') return undefined
+      return predicting.replicasWanted(gate.state, model, demand)
     },
   }
 }

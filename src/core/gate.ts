@@ -277,7 +277,7 @@ export class Gate {
   #record(waiter: Waiter, verdict: Verdict, candidates: readonly CandidateView[], nowMs: Ms): DecisionRecord {
     const { requestId, pool } = waiter.offer
     const advice = this.#advisory.take(requestId)
-    const trusted = (this.#advisory.advisor ?? this.#scheduler).trusted(pool)
+    const trusted = (this.#advisory.advisor ?? this.#scheduler).trust(pool) !== 'fallback'
     const { configDigest } = this.#settings
     return decisionRecord(waiter, { verdict, candidates, advice, trusted, configDigest }, nowMs)
   }

@@ -32,6 +32,9 @@ export type Intent =
       readonly candidates: readonly CandidateView[]
     }
 
+/** How far predictions are believed: they may shed, only what misses by far, or nothing at all. */
+export type TrustState = 'trusted' | 'cautious' | 'fallback'
+
 export interface Plan {
   readonly intents: readonly Intent[]
   /** When to look again if nothing happens; undefined when only an event can change the plan. */
@@ -45,8 +48,8 @@ export interface Plan {
 export interface Scheduler {
   readonly name: string
   plan(state: GateState, nowMs: Ms): Plan
-  /** Whether predictions for that pool may shed now. */
-  trusted(pool: PoolId): boolean
+  /** How far predictions for that pool are believed now; while `fallback` none of them sheds. */
+  trust(pool: PoolId): TrustState
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void
   /** Decode progress of a replica since the last call: `contentEvents` over all its streams. */
   progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void

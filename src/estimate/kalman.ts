@@ -1,4 +1,5 @@
 /** A small linear estimator that forgets slowly: recursive least squares in Kalman form, with numerics that last. */
+import { clamp } from '../core/units.ts'
 
 /** Serialisable state: mean, covariance (row-major), and the prior that it is pulled to. */
 export interface LinearEstimate {
@@ -7,6 +8,12 @@ export interface LinearEstimate {
   readonly priorMean: readonly number[]
   readonly priorVariance: readonly number[]
   samples: number
+}
+
+/** How far an observation was from the estimate before it, and the standard deviation that was to be expected. */
+export interface Surprise {
+  readonly off: number
+  readonly sigma: number
 }
 
 /**
@@ -49,9 +56,15 @@ export function deviation(estimate: LinearEstimate, x: readonly number[]): numbe
 /**
  * Takes one observation `y` at `x` with a noise of standard deviation `noiseStd` (> 0). Non-finite input is ignored.
  * The update is symmetric; a direction that gets no evidence grows back to its prior variance and no further.
+ * Returns how far off the estimate was; undefined when the observation was ignored.
  */
-export function observe(estimate: LinearEstimate, x: readonly number[], y: number, noiseStd: number): void {
-  if (!Number.isFinite(y) || !(noiseStd > 0) || !x.every(Number.isFinite)) return
+export function observe(
+  estimate: LinearEstimate,
+  x: readonly number[],
+  y: number,
+  noiseStd: number,
+): Surprise | undefined {
+  if (!Number.isFinite(y) || !(noiseStd > 0) || !x.every(Number.isFinite)) return undefined
   const { mean, covariance } = estimate
   const n = mean.length
   const px = new Array<number>(n).fill(0)
@@ -63,9 +76,10 @@ export function observe(estimate: LinearEstimate, x: readonly number[], y: numbe
     spread += sum * at(x, i)
   }
   // An observation of nothing with a noise too small to square.
-  if (!(spread > 0)) return
-  const limit = CLIP_SIGMAS * Math.sqrt(spread)
-  const residual = Math.max(-limit, Math.min(limit, y - predict(estimate, x)))
+  if (!(spread > 0)) return undefined
+  const sigma = Math.sqrt(spread)
+  const off = y - predict(estimate, x)
+  const residual = clamp(off, -CLIP_SIGMAS * sigma, CLIP_SIGMAS * sigma)
   for (let i = 0; i < n; i++) {
     mean[i] = at(mean, i) + (at(px, i) * residual) / spread
     for (let j = i; j < n; j++) {
@@ -76,6 +90,16 @@ export function observe(estimate: LinearEstimate, x: readonly number[], y: numbe
   }
   estimate.samples++
   drift(estimate)
+  return { off, sigma }
+}
+
+/** Keeps what is believed and forgets how sure it was: what was learnt may not be true any more. */
+export function unsettle(estimate: LinearEstimate): void {
+  const { covariance, priorVariance } = estimate
+  covariance.fill(0)
+  priorVariance.forEach((variance, i) => {
+    covariance[i * priorVariance.length + i] = variance
+  })
 }
 
 /** Lets variances grow by the drift, never above the prior nor below a floor, and pulls the mean to the prior. */

@@ -10,13 +10,19 @@ const KEEP_RATIO = 0.998
 const MIN_SAMPLES = 10
 /** Variances of log2(length) closer than this tie; then the cap is followed, since answers may end at it exactly. */
 const TIE_VARIANCE = 1e-6
+/** Less weight than this is that of answers long forgotten. */
+const MIN_WEIGHT = 1e-6
+/** Sums of weights are exact to about this. */
+const ROUNDING = 1e-9
 /** Assumed length of an answer of which nothing is known. */
 export const PRIOR_OUTPUT_TOKENS: Tokens = 256
 
 /** A decayed histogram over log-spaced buckets. */
 interface Histogram {
-  readonly weights: number[]
-  total: number
+  /** Answers that ended with that length. */
+  readonly ended: number[]
+  /** Answers that were cut off there, so that only this is known: they were at least so long. */
+  readonly cutOff: number[]
   samples: number
   /** Decayed moments of log2(value), to tell which of two views is the sharper. */
   logMean: number
@@ -43,9 +49,23 @@ export function outputLengths(): OutputLengths {
 /** Takes the length of one finished answer of one sequence. */
 export function learnLength(lengths: OutputLengths, outputTokens: Tokens, limits: LengthLimits): void {
   if (!(outputTokens > 0)) return
-  add(lengths.tokens, outputTokens)
-  const cap = limits.maxOutputTokens
-  if (cap !== undefined && cap > 0) add(lengths.ofCap, clamp(outputTokens / cap, 0, 1) * 10_000)
+  addEnded(lengths.tokens, outputTokens)
+  const share = shareOfCap(outputTokens, limits)
+  if (share !== undefined) addEnded(lengths.ofCap, share)
+}
+
+/** Takes an answer that was cut off after so many tokens: it would have been longer, or long answers look rare. */
+export function learnCutOff(lengths: OutputLengths, outputTokens: Tokens, limits: LengthLimits): void {
+  if (!(outputTokens > 0)) return
+  addCutOff(lengths.tokens, outputTokens)
+  const share = shareOfCap(outputTokens, limits)
+  if (share !== undefined) addCutOff(lengths.ofCap, share)
+}
+
+/** In 1/10 000 of the cap. */
+function shareOfCap(outputTokens: Tokens, { maxOutputTokens }: LengthLimits): number | undefined {
+  if (maxOutputTokens === undefined || !(maxOutputTokens > 0)) return undefined
+  return clamp(outputTokens / maxOutputTokens, 0, 1) * 10_000
 }
 
 /**
@@ -75,7 +95,7 @@ function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, qua
   return conditionalQuantile(tokens, soFar, quantile) - soFar
 }
 
-/** The quantile of the values above `given`; twice `given` when none was ever so large. */
+/** The quantile of the values above `given`; a quarter more than `given` when none was ever so large. */
 function conditionalQuantile(histogram: Histogram, given: number, quantile: Ratio): number {
   const first = bucketOf(given)
   const key = first * 128 + Math.round(quantile * 100)
@@ -85,23 +105,28 @@ function conditionalQuantile(histogram: Histogram, given: number, quantile: Rati
   return Number.isFinite(value) ? Math.max(given + 1, value) : given * 1.25 + 1
 }
 
-/** The middle of the bucket with that quantile of the weight from `first` on; Infinity when there is none. */
-function readQuantile(histogram: Histogram, first: number, quantile: Ratio): number {
-  let above = 0
-  for (let i = first; i < BUCKETS; i++) above += histogram.weights[i] ?? 0
-  if (above < 1e-6 * Math.max(1, histogram.total)) return Number.POSITIVE_INFINITY
-  let wanted = quantile * above
-  for (let i = first; i < BUCKETS; i++) {
-    wanted -= histogram.weights[i] ?? 0
-    if (wanted <= 0) return middleOf(i)
+/**
+ * The middle of the bucket by which that quantile of the answers that got to `first` have ended, or of the last bucket
+ * that any got to; Infinity when none got to `first`. Those that were cut off count up to there (Kaplan and Meier 1958).
+ */
+function readQuantile({ ended, cutOff }: Histogram, first: number, quantile: Ratio): number {
+  let running = 0
+  for (let i = first; i < BUCKETS; i++) running += (ended[i] ?? 0) + (cutOff[i] ?? 0)
+  if (running < MIN_WEIGHT) return Number.POSITIVE_INFINITY
+  let surviving = 1
+  let i = first
+  for (; i < BUCKETS - 1; i++) {
+    surviving *= Math.max(0, 1 - (ended[i] ?? 0) / running)
+    running -= (ended[i] ?? 0) + (cutOff[i] ?? 0)
+    if (surviving <= 1 - quantile + ROUNDING || running < MIN_WEIGHT) break
   }
-  return middleOf(BUCKETS - 1)
+  return middleOf(i)
 }
 
 function histogram(): Histogram {
   return {
-    weights: new Array<number>(BUCKETS).fill(0),
-    total: 0,
+    ended: new Array<number>(BUCKETS).fill(0),
+    cutOff: new Array<number>(BUCKETS).fill(0),
     samples: 0,
     logMean: 0,
     logVariance: 0,
@@ -109,17 +134,27 @@ function histogram(): Histogram {
   }
 }
 
-function add(into: Histogram, value: number): void {
-  into.memo.clear()
-  for (let i = 0; i < BUCKETS; i++) into.weights[i] = (into.weights[i] ?? 0) * KEEP_RATIO
-  const bucket = bucketOf(value)
-  into.weights[bucket] = (into.weights[bucket] ?? 0) + 1
-  into.total = into.total * KEEP_RATIO + 1
+function addEnded(into: Histogram, value: number): void {
+  bump(into, into.ended, value)
   into.samples++
   const share = Math.max(1 - KEEP_RATIO, 1 / into.samples)
   const off = Math.log2(Math.max(1, value)) - into.logMean
   into.logMean += share * off
   into.logVariance = (1 - share) * (into.logVariance + share * off * off)
+}
+
+function addCutOff(into: Histogram, value: number): void {
+  bump(into, into.cutOff, value)
+}
+
+function bump(into: Histogram, weights: number[], value: number): void {
+  into.memo.clear()
+  for (let i = 0; i < BUCKETS; i++) {
+    into.ended[i] = (into.ended[i] ?? 0) * KEEP_RATIO
+    into.cutOff[i] = (into.cutOff[i] ?? 0) * KEEP_RATIO
+  }
+  const bucket = bucketOf(value)
+  weights[bucket] = (weights[bucket] ?? 0) + 1
 }
 
 function bucketOf(value: number): number {

@@ -2,56 +2,131 @@
 import { LRUCache } from 'lru-cache'
 import type { Offer, ReplicaId } from '../core/request.ts'
 import type { Tokens } from '../core/units.ts'
+import {
+  type CacheBelief,
+  cacheBelief,
+  correctBelief,
+  distance,
+  type Reuse,
+  reaches,
+  spent,
+} from './cache-belief.ts'
 
-/** Blocks remembered over all replicas; about 100 bytes each. */
+/** Blocks remembered over all replicas; about 200 bytes each. */
 const MAX_BLOCKS = 100_000
 
 export interface PrefixIndex {
   /** Prompt tokens of the offer that each replica should have cached; replicas without any are absent. */
   cachedTokens(offer: Offer): ReadonlyMap<ReplicaId, Tokens>
-  /** The replica has computed these blocks now. */
-  learn(offer: Offer, replicaId: ReplicaId): void
+  /**
+   * The replica gets this prompt now. `capacityTokens` is its whole KV cache, where known. Returns what the map says it
+   * held of it, to be put right by `correct`; undefined when that is nothing.
+   */
+  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Reuse | undefined
+  /** The engine has said how much of the prompt it held, in the tokens that the offer counts. */
+  correct(replicaId: ReplicaId, reuse: Reuse, heldTokens: Tokens): void
+  /** The replica has generated so many tokens: they crowd out what it held. */
+  generated(replicaId: ReplicaId, tokens: Tokens): void
   /** The replica's cache is gone. */
   forget(replicaId: ReplicaId): void
   readonly blocks: number
+  /** What is believed of each cache, for people. */
+  snapshot(): Readonly<Record<ReplicaId, { horizonTokens?: Tokens; yieldRatio: number }>>
 }
 
 const NOTHING: ReadonlyMap<ReplicaId, Tokens> = new Map()
 
 export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
-  const holders = new LRUCache<string, Set<ReplicaId>>({ max: maxBlocks })
-  return {
-    get blocks() {
-      return holders.size
-    },
-    cachedTokens(offer) {
-      if (offer.prefixHashes.length === 0) return NOTHING
-      const cached = new Map<ReplicaId, Tokens>()
-      let depth = 0
-      for (const hash of offer.prefixHashes) {
-        const replicas = holders.peek(hash)
-        if (replicas === undefined) break
-        for (const id of replicas) {
-          // A hole further up means that the engine must recompute from there on.
-          if ((cached.get(id) ?? 0) === depth * offer.prefixBlockTokens)
-            cached.set(id, (depth + 1) * offer.prefixBlockTokens)
-        }
-        depth++
+  return new BlockMap(maxBlocks)
+}
+
+class BlockMap implements PrefixIndex {
+  /** By block: each replica that computed it, and how much it had computed in all by then. */
+  readonly #holders: LRUCache<string, Map<ReplicaId, Tokens>>
+  readonly #beliefs = new Map<ReplicaId, CacheBelief>()
+
+  constructor(maxBlocks: number) {
+    this.#holders = new LRUCache({ max: maxBlocks })
+  }
+
+  get blocks(): number {
+    return this.#holders.size
+  }
+
+  cachedTokens({ prefixHashes, prefixBlockTokens }: Offer): ReadonlyMap<ReplicaId, Tokens> {
+    if (prefixHashes.length === 0) return NOTHING
+    const cached = new Map<ReplicaId, Tokens>()
+    let depth = 0
+    for (const hash of prefixHashes) {
+      const replicas = this.#holders.peek(hash)
+      if (replicas === undefined) break
+      for (const [id, usedAt] of replicas) {
+        // A hole further up means that the engine must recompute from there on.
+        if ((cached.get(id) ?? 0) !== depth * prefixBlockTokens) continue
+        const belief = this.#beliefOf(id)
+        if (reaches(belief, distance(belief, usedAt))) cached.set(id, (depth + 1) * prefixBlockTokens)
       }
-      return cached
-    },
-    learn(offer, replicaId) {
-      // From the tail to the head, so that the head is the youngest: a chain without its head is worth nothing.
-      for (const hash of offer.prefixHashes.toReversed()) {
-        const replicas = holders.get(hash)
-        if (replicas === undefined) holders.set(hash, new Set([replicaId]))
-        else replicas.add(replicaId)
-      }
-    },
-    forget(replicaId) {
-      for (const [hash, replicas] of holders.entries()) {
-        if (replicas.delete(replicaId) && replicas.size === 0) holders.delete(hash)
-      }
-    },
+      depth++
+    }
+    for (const [id, tokens] of cached) cached.set(id, tokens * this.#beliefOf(id).yieldRatio)
+    return cached
+  }
+
+  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Reuse | undefined {
+    const belief = this.#beliefOf(replicaId)
+    if (capacityTokens !== undefined) belief.capacityTokens = capacityTokens
+    const reuse = this.#reuseOf(offer, replicaId, belief)
+    const held = reuse !== undefined && reaches(belief, reuse.distanceTokens) ? reuse.believedTokens : 0
+    spent(belief, offer.promptTokens - held)
+    // From the tail to the head, so that the head is the youngest: a chain without its head is worth nothing.
+    for (const hash of offer.prefixHashes.toReversed()) {
+      const replicas = this.#holders.get(hash)
+      if (replicas === undefined) this.#holders.set(hash, new Map([[replicaId, belief.spentTokens]]))
+      else replicas.set(replicaId, belief.spentTokens)
+    }
+    return reuse
+  }
+
+  correct(replicaId: ReplicaId, reuse: Reuse, heldTokens: Tokens): void {
+    correctBelief(this.#beliefOf(replicaId), reuse, heldTokens)
+  }
+
+  generated(replicaId: ReplicaId, tokens: Tokens): void {
+    spent(this.#beliefOf(replicaId), tokens)
+  }
+
+  forget(replicaId: ReplicaId): void {
+    this.#beliefs.delete(replicaId)
+    for (const [hash, replicas] of this.#holders.entries()) {
+      if (replicas.delete(replicaId) && replicas.size === 0) this.#holders.delete(hash)
+    }
+  }
+
+  snapshot(): Readonly<Record<ReplicaId, { horizonTokens?: Tokens; yieldRatio: number }>> {
+    const rows = [...this.#beliefs].map(([id, { horizonTokens, yieldRatio }]) => {
+      const horizon = Number.isFinite(horizonTokens) ? { horizonTokens } : {}
+      return [id, { ...horizon, yieldRatio }]
+    })
+    return Object.fromEntries(rows)
+  }
+
+  #beliefOf(replicaId: ReplicaId): CacheBelief {
+    const belief = this.#beliefs.get(replicaId) ?? cacheBelief()
+    this.#beliefs.set(replicaId, belief)
+    return belief
+  }
+
+  /** The blocks from the head on that the replica computed once, whatever it may have lost since. */
+  #reuseOf(offer: Offer, replicaId: ReplicaId, belief: CacheBelief): Reuse | undefined {
+    let depth = 0
+    let distanceTokens = 0
+    for (const hash of offer.prefixHashes) {
+      const usedAt = this.#holders.peek(hash)?.get(replicaId)
+      if (usedAt === undefined) break
+      distanceTokens = Math.max(distanceTokens, distance(belief, usedAt))
+      depth++
+    }
+    const believedTokens = Math.min(offer.promptTokens, depth * offer.prefixBlockTokens)
+    return depth === 0 ? undefined : { believedTokens, distanceTokens }
   }
 }

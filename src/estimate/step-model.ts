@@ -1,6 +1,6 @@
 /** How long an engine step takes: one parameter vector per replica group, learnt from two kinds of observation. */
 import type { Ms, Tokens } from '../core/units.ts'
-import { deviation, type LinearEstimate, linearEstimate, observe } from './kalman.ts'
+import { deviation, type LinearEstimate, linearEstimate, observe, predict } from './kalman.ts'
 
 /**
  * What is believed before anything is seen. The formula is that of a chunked-prefill engine (decision notes, C1):
@@ -34,6 +34,18 @@ export const UNKNOWN_ENGINE: StepPrior = {
 export interface StepModel {
   readonly prior: StepPrior
   readonly estimate: LinearEstimate
+  /** Every time is that of the parameters times this: 1 for a group, its own for each of its replicas. */
+  slownessRatio: number
+}
+
+/** How far one observation was from what was believed before it. */
+export interface StepResidual {
+  /** Observed over predicted, above 0. */
+  readonly ratio: number
+  /** What was to be expected of that ratio: noise and what the model does not know yet, as a standard deviation. */
+  readonly sigmaRatio: number
+  /** How far it was off, in those standard deviations. */
+  readonly sigmas: number
 }
 
 /** Most that caution adds to a decode step, as a share of it. */
@@ -59,14 +71,19 @@ export function stepModel(prior: StepPrior = UNKNOWN_ENGINE): StepModel {
   ]
   const std = mean.map((value) => Math.max(1e-3, Math.abs(value)) * prior.uncertaintyRatio)
   std[4] = Math.max(CHUNK_STD_MS, std[4] ?? 0)
-  return { prior, estimate: linearEstimate(mean, std) }
+  return { prior, estimate: linearEstimate(mean, std), slownessRatio: 1 }
+}
+
+/** The same parameters, learnt together, as one replica sees them. */
+export function sharedModel(model: StepModel): StepModel {
+  return { ...model }
 }
 
 /** A decode step of `sequences` sequences over `contextTokens`, in ms; above 0. Negative terms are read as 0. */
 export function decodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
   const [base = 0, perSequence = 0, perContext = 0] = model.estimate.mean
   const ms = base + Math.max(0, perSequence) * sequences + (Math.max(0, perContext) * contextTokens) / 1000
-  return Math.max(0.1, ms)
+  return Math.max(0.1, ms * model.slownessRatio)
 }
 
 /**
@@ -75,7 +92,7 @@ export function decodeStepMs(model: StepModel, sequences: number, contextTokens:
  */
 export function cautiousDecodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
   const stepMs = decodeStepMs(model, sequences, contextTokens)
-  const unsureMs = deviation(model.estimate, [1, sequences, contextTokens / 1000])
+  const unsureMs = deviation(model.estimate, [1, sequences, contextTokens / 1000]) * model.slownessRatio
   return stepMs + Math.min(unsureMs, MAX_CAUTION_RATIO * stepMs)
 }
 
@@ -87,7 +104,8 @@ export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: To
   const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (Math.max(0, per1k) * chunk) / 1000)
   const whole = Math.floor(tokens / chunkTokens)
   const rest = tokens % chunkTokens
-  return (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
+  const stallMs = (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
+  return stallMs * model.slownessRatio
 }
 
 /** Prefill of `tokens` from its first step to its first token with `sequences` decoding beside it, in ms. */
@@ -108,7 +126,7 @@ export function prefillMs(
  */
 export function requestOverheadMs(model: StepModel): Ms {
   const [base = 0, , , overhead = 0] = model.estimate.mean
-  return Math.max(-Math.max(0, base), overhead)
+  return Math.max(-Math.max(0, base), overhead) * model.slownessRatio
 }
 
 /** First kind: `steps` decode steps took `elapsedMs` while nothing prefilled. */
@@ -118,15 +136,10 @@ export function observeDecode(
   elapsedMs: Ms,
   sequences: number,
   contextTokens: Tokens,
-): void {
-  if (!(steps > 0)) return
-  const noise = (DECODE_NOISE_RATIO + COUNT_NOISE_STEPS / steps) * elapsedMs + CLOCK_NOISE_MS
-  observe(
-    model.estimate,
-    [steps, steps * sequences, (steps * contextTokens) / 1000, 0, 0, 0],
-    elapsedMs,
-    noise,
-  )
+): StepResidual | undefined {
+  if (!(steps > 0)) return undefined
+  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, 0, 0, 0]
+  return learn(model, x, elapsedMs, DECODE_NOISE_RATIO + COUNT_NOISE_STEPS / steps)
 }
 
 /** Second kind: an interval that ended with first tokens, in which the engine prefilled all the time. */
@@ -142,10 +155,24 @@ export interface PrefillInterval {
   readonly contextTokens: Tokens
 }
 
-export function observePrefill(model: StepModel, interval: PrefillInterval): void {
+export function observePrefill(model: StepModel, interval: PrefillInterval): StepResidual | undefined {
   const { elapsedMs, starts, prefillTokens, chunks, steps, sequences, contextTokens } = interval
-  if (!(elapsedMs > 0)) return
+  if (!(elapsedMs > 0)) return undefined
   const x = [steps, steps * sequences, (steps * contextTokens) / 1000, starts, chunks, prefillTokens / 1000]
-  const noise = (PREFILL_NOISE_RATIO + COUNT_NOISE_STEPS / Math.max(1, steps)) * elapsedMs + CLOCK_NOISE_MS
-  observe(model.estimate, x, elapsedMs, noise)
+  return learn(model, x, elapsedMs, PREFILL_NOISE_RATIO + COUNT_NOISE_STEPS / Math.max(1, steps))
+}
+
+/** Takes what one replica shows as its group would have. Noise is a share of what was seen: a stall counts little. */
+function learn(
+  { estimate, slownessRatio }: StepModel,
+  x: readonly number[],
+  elapsedMs: Ms,
+  noiseRatio: number,
+): StepResidual | undefined {
+  const believedMs = Math.max(CLOCK_NOISE_MS, predict(estimate, x))
+  const alikeMs = elapsedMs / slownessRatio
+  const surprise = observe(estimate, x, alikeMs, noiseRatio * alikeMs + CLOCK_NOISE_MS)
+  if (surprise === undefined) return undefined
+  const { off, sigma } = surprise
+  return { ratio: alikeMs / believedMs, sigmaRatio: sigma / believedMs, sigmas: off / sigma }
 }

@@ -1,7 +1,7 @@
 /** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
-import { observeDecode, observePrefill, type StepModel } from './step-model.ts'
+import { observeDecode, observePrefill, type StepModel, type StepResidual } from './step-model.ts'
 
 /** A decode window is read after so many steps, or when a prefill begins. */
 const DECODE_WINDOW_STEPS = 8
@@ -39,30 +39,36 @@ interface PrefillWindow {
   spoilt: boolean
 }
 
-/** What is open of one replica. Plain values; counts of finished windows by kind for trust. */
+/** What is open of one replica. Plain values. */
 export interface StepWindows {
   decode: DecodeWindow | undefined
   prefill: PrefillWindow | undefined
-  decodeWindows: number
-  prefillWindows: number
+}
+
+export type WindowKind = 'decode' | 'prefill'
+
+/** Whoever reads the windows of one replica: the model that learns, and what hears how far each window was off it. */
+export interface WindowReader {
+  readonly model: StepModel
+  heard(kind: WindowKind, residual: StepResidual | undefined): void
 }
 
 export function stepWindows(): StepWindows {
-  return { decode: undefined, prefill: undefined, decodeWindows: 0, prefillWindows: 0 }
+  return { decode: undefined, prefill: undefined }
 }
 
 /** To be called after a dispatch was booked. */
 export function windowsDispatched(
   windows: StepWindows,
-  model: StepModel,
+  reader: WindowReader,
   ledger: ReplicaLedger,
   nowMs: Ms,
 ): void {
   if (ledger.prefilling.size > 1 && windows.prefill !== undefined) {
-    readPrefill(windows, model, ledger, nowMs)
+    readPrefill(windows, reader, ledger, nowMs)
     return
   }
-  readDecode(windows, model, ledger)
+  readDecode(windows, reader, ledger)
   windows.decode = undefined
   windows.prefill = openPrefill(ledger, nowMs, 1)
 }
@@ -70,7 +76,7 @@ export function windowsDispatched(
 /** To be called after progress was booked: `tokens` decoded over all streams since the last call. */
 export function windowsProgress(
   windows: StepWindows,
-  model: StepModel,
+  reader: WindowReader,
   ledger: ReplicaLedger,
   tokens: Tokens,
   nowMs: Ms,
@@ -90,26 +96,26 @@ export function windowsProgress(
   open.sequenceMs += open.uncountedSequenceMs
   open.uncountedSequenceMs = 0
   if (open.tokens < DECODE_WINDOW_STEPS * Math.max(1, ledger.decodingSequences)) return
-  readDecode(windows, model, ledger)
+  readDecode(windows, reader, ledger)
   windows.decode = openDecode(ledger, nowMs)
 }
 
 /** To be called before a first token is booked. */
 export function windowsFirstToken(
   windows: StepWindows,
-  model: StepModel,
+  reader: WindowReader,
   ledger: ReplicaLedger,
   inFlight: InFlight,
   nowMs: Ms,
 ): void {
-  readPrefill(windows, model, ledger, nowMs)
+  readPrefill(windows, reader, ledger, nowMs)
   windows.prefill ??= openPrefill(ledger, nowMs, 0)
   const open = windows.prefill
   open.prefillTokens += inFlight.uncachedTokens
   open.chunks += Math.max(1, Math.ceil(inFlight.uncachedTokens / chunkTokens(ledger)))
   open.lastFirstTokenAtMs = nowMs
   if (ledger.prefilling.size > 1) return
-  closePrefill(windows, model, ledger)
+  closePrefill(windows, reader, ledger)
   windows.prefill = undefined
   windows.decode = openDecode(ledger, nowMs)
   windows.decode.heldSequences += inFlight.offer.sequences
@@ -148,17 +154,17 @@ function openPrefill(ledger: ReplicaLedger, nowMs: Ms, starts: number): PrefillW
 }
 
 /** Reads the open interval once a later step has begun and enough has been prefilled in it. */
-function readPrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLedger, nowMs: Ms): void {
+function readPrefill(windows: StepWindows, reader: WindowReader, ledger: ReplicaLedger, nowMs: Ms): void {
   const open = windows.prefill
   if (open?.lastFirstTokenAtMs === undefined) return
   const enough = open.prefillTokens >= PREFILL_WINDOW_CHUNKS * chunkTokens(ledger)
   if (nowMs - open.lastFirstTokenAtMs <= SAME_STEP_MS || !(enough || open.spoilt)) return
   const { lastFirstTokenAtMs } = open
-  closePrefill(windows, model, ledger)
+  closePrefill(windows, reader, ledger)
   windows.prefill = openPrefill(ledger, lastFirstTokenAtMs, 0)
 }
 
-function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLedger): void {
+function closePrefill(windows: StepWindows, reader: WindowReader, ledger: ReplicaLedger): void {
   const open = windows.prefill
   if (open?.lastFirstTokenAtMs === undefined || open.spoilt) return
   const sequences = (open.sequencesAtStart + ledger.decodingSequences) / 2
@@ -166,7 +172,7 @@ function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLed
   // The step that ran when it began was half over on average.
   const counted = open.decodedTokens / sequences - HALF_STEP * open.starts
   const steps = sequences >= 1 ? Math.max(1, counted) : open.chunks
-  observePrefill(model, {
+  const residual = observePrefill(reader.model, {
     elapsedMs: open.lastFirstTokenAtMs - open.startedAtMs,
     starts: open.starts,
     prefillTokens: open.prefillTokens,
@@ -175,7 +181,7 @@ function closePrefill(windows: StepWindows, model: StepModel, ledger: ReplicaLed
     sequences,
     contextTokens: ledger.contextTokens,
   })
-  windows.prefillWindows++
+  reader.heard('prefill', residual)
 }
 
 function openDecode(ledger: ReplicaLedger, nowMs: Ms): DecodeWindow {
@@ -197,12 +203,12 @@ function hold(open: DecodeWindow, ledger: ReplicaLedger, nowMs: Ms): void {
   open.heldSequences = ledger.decodingSequences
 }
 
-function readDecode(windows: StepWindows, model: StepModel, ledger: ReplicaLedger): void {
+function readDecode(windows: StepWindows, reader: WindowReader, ledger: ReplicaLedger): void {
   const open = windows.decode
   if (open === undefined) return
   const elapsedMs = open.countedAtMs - open.startedAtMs
   const sequences = elapsedMs > 0 ? open.sequenceMs / elapsedMs : 0
   if (sequences < 1 || open.tokens < MIN_DECODE_STEPS * sequences) return
-  observeDecode(model, open.tokens / sequences, elapsedMs, sequences, ledger.contextTokens)
-  windows.decodeWindows++
+  const steps = open.tokens / sequences
+  reader.heard('decode', observeDecode(reader.model, steps, elapsedMs, sequences, ledger.contextTokens))
 }

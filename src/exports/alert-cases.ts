@@ -178,8 +178,8 @@ function driftCases(): readonly RuleCase[] {
 }
 
 function predictorCases(): readonly RuleCase[] {
-  const trusted = (values: string) => ({
-    series: select('trust', { ...TARGET, model: 'm', state: 'trusted' }),
+  const untrusted = (values: string) => ({
+    series: select('trust', { ...TARGET, model: 'm', state: 'fallback' }),
     values,
   })
   const completed = (perMinute: number) => ({
@@ -189,7 +189,7 @@ function predictorCases(): readonly RuleCase[] {
   return [
     {
       name: 'a predictor that does not learn from traffic is told until it does',
-      input: [ALIVE, trusted(held([0, 60], [1, 60])), completed(30)],
+      input: [ALIVE, untrusted(held([1, 60], [0, 60])), completed(30)],
       firing: [
         [5, []],
         [40, firing('SluicePredictorUntrusted', { model: 'm' })],
@@ -198,7 +198,7 @@ function predictorCases(): readonly RuleCase[] {
     },
     {
       name: 'a predictor without traffic has nothing to learn from',
-      input: [ALIVE, trusted(held([0, 120])), completed(0)],
+      input: [ALIVE, untrusted(held([1, 120])), completed(0)],
       firing: [[100, []]],
     },
   ]

@@ -76,7 +76,7 @@ sum by (job, replica) (${select('replicaState', { state: NOT_TAKING })}) > 0`,
     alert: 'SluicePredictorUntrusted',
     severity: 'ticket',
     for: '15m',
-    expr: `${select('trust', { state: 'trusted' })} == 0
+    expr: `${select('trust', { state: 'fallback' })} == 1
 and on (job, instance, model)
 sum by (job, instance, model) (increase(${select('requests', { outcome: 'completed' })}[30m])) > ${LEARNING_REQUESTS}`,
     summary: 'Predictions for {{ $labels.model }} are not trusted',

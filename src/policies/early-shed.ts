@@ -1,5 +1,6 @@
 /** Tells requests at once that would only wait to be displaced: see `DemandPrice`. */
 import type { Waiter } from '../core/waiting-room.ts'
+import { isProbe } from '../estimate/probe.ts'
 import type { Demand } from './demand-price.ts'
 import type { Job } from './job.ts'
 import { keptBy } from './kept.ts'
@@ -42,16 +43,16 @@ function leastDemand({ work, value }: PlanJob<Job>, starts: readonly VirtualStar
   return least
 }
 
-/** Waiting jobs that may be shed and that cheaper demand has outpriced; none while a replica idles. */
+/** Waiting jobs that may be shed and that cheaper demand has outpriced; no probe, and none while a replica idles. */
 export function outpricedJobs(
-  { learnt, pool, nowMs, trusted, views }: Round,
+  { learnt, pool, nowMs, trust, views }: Round,
   jobs: readonly Job[],
   demands: ReadonlyMap<Waiter, Demand>,
 ): readonly Job[] {
-  if (!trusted || views.some(isIdle)) return []
+  if (trust === 'fallback' || views.some(isIdle)) return []
   const price = learnt.price(pool)
   return jobs.filter(({ waiter }) => {
-    if (waiter.offer.slo.overload !== 'shed') return false
+    if (waiter.offer.slo.overload !== 'shed' || isProbe(waiter.offer.requestId)) return false
     const demand = demands.get(waiter)
     return demand !== undefined && price.outprices(demand, views.length, nowMs)
   })

@@ -1,36 +1,23 @@
 /** Everything our scheduler has learnt from the stream: step models, lengths, errors, caches. Plain values. */
+import type { PermitId } from '../core/events.ts'
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { SettleReport } from '../core/records.ts'
 import type { Offer, PoolId, ReplicaId } from '../core/request.ts'
+import type { TrustState } from '../core/scheduler.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
-import { learnLength, type OutputLengths, outputLengths, remainingTokens } from '../estimate/output-length.ts'
-import { learnError, type PredictionError, predictionError } from '../estimate/prediction-error.ts'
-import { createPrefixIndex, type PrefixIndex } from '../estimate/prefix-index.ts'
-import { type StepModel, type StepPrior, stepModel } from '../estimate/step-model.ts'
+import type { Reuse } from '../estimate/cache-belief.ts'
+import { EngineGroup } from '../estimate/engine-group.ts'
 import {
-  type StepWindows,
-  stepWindows,
-  windowsDispatched,
-  windowsFirstToken,
-  windowsProgress,
-  windowsReleased,
-} from '../estimate/step-windows.ts'
+  learnCutOff,
+  learnLength,
+  type OutputLengths,
+  outputLengths,
+  remainingTokens,
+} from '../estimate/output-length.ts'
+import { createPrefixIndex, type PrefixIndex } from '../estimate/prefix-index.ts'
+import type { StepPrior } from '../estimate/step-model.ts'
 import { DemandPrice } from './demand-price.ts'
 
-/** What is learnt once for replicas that are alike. */
-export interface GroupLearnt {
-  readonly model: StepModel
-  readonly error: PredictionError
-  /** Windows read of each kind, over all replicas of the group. */
-  decodeWindows: number
-  prefillWindows: number
-}
-
-/** Evidence before predictions may shed: first-token intervals, and first tokens compared with their prediction. */
-const TRUST_PREFILL_WINDOWS = 4
-const TRUST_FIRST_TOKENS = 8
-/** Mean |ln(observed/predicted)| above which predictions are not believed: off by a factor of two. */
-const TRUST_MAX_ABS_LOG_ERROR = 0.7
 /** Share of a new answer in the learnt tokens per content event. */
 const TOKENS_PER_EVENT_SHARE = 0.05
 /** The most that an engine ran is forgotten by this per scrape: half of it in a minute of two scrapes a second. */
@@ -54,16 +41,16 @@ const NO_SLOTS: LearntSlots = {
 }
 
 export class Learnt {
-  readonly #groups = new Map<string, GroupLearnt>()
-  readonly #windows = new Map<ReplicaId, StepWindows>()
+  readonly #groups = new Map<string, EngineGroup>()
   readonly #lengths = new Map<string, OutputLengths>()
   /** The same by offer, so that hot paths build no keys. */
   readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
   readonly #tokensPerEvent = new Map<PoolId, number>()
   readonly #slots = new Map<ReplicaId, LearntSlots>()
-  /** Median prediction of the engine's own part of TTFT at dispatch, by permit. */
-  readonly #predictedMs = new Map<number, Ms>()
+  /** What the prefix index said of a permit's prompt at dispatch. */
+  readonly #reuses = new Map<PermitId, Reuse>()
   readonly #priors: Readonly<Record<string, StepPrior>>
+  #learntAtMs: Ms = 0
   readonly prefixes: PrefixIndex = createPrefixIndex()
   readonly #prices = new Map<PoolId, DemandPrice>()
 
@@ -71,29 +58,18 @@ export class Learnt {
     this.#priors = priors
   }
 
-  group(groupId: string): GroupLearnt {
+  group(groupId: string): EngineGroup {
     let group = this.#groups.get(groupId)
     if (group === undefined) {
-      group = {
-        model: stepModel(this.#priors[groupId]),
-        error: predictionError(),
-        decodeWindows: 0,
-        prefillWindows: 0,
-      }
+      group = new EngineGroup(this.#priors[groupId])
       this.#groups.set(groupId, group)
     }
     return group
   }
 
-  /** Whether predictions of that group may shed. */
-  trusted(groupId: string): boolean {
-    const group = this.#groups.get(groupId)
-    return (
-      group !== undefined &&
-      group.prefillWindows >= TRUST_PREFILL_WINDOWS &&
-      group.error.samples >= TRUST_FIRST_TOKENS &&
-      group.error.absLogError <= TRUST_MAX_ABS_LOG_ERROR
-    )
+  /** How far predictions of that group are believed, by default at the last instant that anything was learnt. */
+  trust(groupId: string, nowMs: Ms = this.#learntAtMs): TrustState {
+    return this.group(groupId).trust(nowMs)
   }
 
   price(pool: PoolId): DemandPrice {
@@ -136,61 +112,71 @@ export class Learnt {
     this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
   }
 
-  /** A permit was booked: predicts its first token, whoever sent it, so that the prediction can be judged. */
-  dispatched(inFlight: InFlight, ledger: ReplicaLedger, predictedMs: Ms, nowMs: Ms): void {
-    const { model } = this.group(ledger.report.groupId)
-    windowsDispatched(this.#windowsOf(ledger), model, ledger, nowMs)
-    this.#predictedMs.set(inFlight.permitId, predictedMs)
-    this.prefixes.learn(inFlight.offer, inFlight.replicaId)
+  /** A permit was booked, whoever sent it. */
+  dispatched(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
+    const { offer, replicaId, permitId } = inFlight
+    this.#learntAtMs = nowMs
+    this.group(ledger.report.groupId).dispatched(inFlight, ledger, nowMs)
+    const reuse = this.prefixes.learn(offer, replicaId, ledger.report.limits.kvCapacityTokens)
+    if (reuse !== undefined) this.#reuses.set(permitId, reuse)
   }
 
   progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void {
     const pool = ledger.report.pools[0]
     const tokens = contentEvents * (pool === undefined ? 1 : this.tokensPerEvent(pool))
-    this.#counted(ledger, (windows, model) => windowsProgress(windows, model, ledger, tokens, nowMs))
+    this.group(ledger.report.groupId).progress(ledger, tokens, nowMs)
   }
 
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
-    this.#counted(ledger, (windows, model) => windowsFirstToken(windows, model, ledger, inFlight, nowMs))
-    const predictedMs = this.#predictedMs.get(inFlight.permitId)
-    this.#predictedMs.delete(inFlight.permitId)
-    if (predictedMs === undefined) return
-    learnError(this.group(ledger.report.groupId).error, nowMs - inFlight.dispatchedAtMs, predictedMs)
+    this.group(ledger.report.groupId).firstToken(inFlight, ledger, nowMs)
   }
 
-  /** A permit is back: learns its length when it ran to its end, and closes what was open of it. */
+  /** A permit is back: learns its length and what was cached of it, and closes what was open of it. */
   released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: Ms): void {
-    this.#predictedMs.delete(inFlight.permitId)
-    windowsReleased(this.#windowsOf(ledger), ledger, inFlight.firstTokenAtMs === undefined, nowMs)
-    const { offer } = inFlight
-    if (report?.outcome !== 'completed' || offer.kind === 'compute') return
-    const outputTokens = report.usage?.outputTokens
-    if (outputTokens === undefined) return
-    learnLength(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
-    if (report.contentEvents > 0) {
-      const ratio = clamp(outputTokens / report.contentEvents, 0.5, 50)
-      const known = this.tokensPerEvent(offer.pool)
-      this.#tokensPerEvent.set(offer.pool, known + TOKENS_PER_EVENT_SHARE * (ratio - known))
+    this.#learntAtMs = nowMs
+    this.group(ledger.report.groupId).released(inFlight, ledger, report, nowMs)
+    const reuse = this.#reuses.get(inFlight.permitId)
+    this.#reuses.delete(inFlight.permitId)
+    if (report === undefined || inFlight.offer.kind === 'compute') return
+    if (reuse !== undefined) this.#correctReuse(inFlight, reuse, report)
+    this.#learnOutput(inFlight, report)
+  }
+
+  #correctReuse({ offer, replicaId }: InFlight, reuse: Reuse, { usage }: SettleReport): void {
+    const { cachedTokens, promptTokens } = usage ?? {}
+    if (cachedTokens === undefined) return
+    // Ours are estimates, the engine's are exact: what is compared is the share of the prompt.
+    const scale = promptTokens === undefined || !(promptTokens > 0) ? 1 : offer.promptTokens / promptTokens
+    this.prefixes.correct(replicaId, reuse, cachedTokens * scale)
+  }
+
+  #learnOutput({ offer, replicaId }: InFlight, { outcome, usage, contentEvents }: SettleReport): void {
+    const known = this.tokensPerEvent(offer.pool)
+    const outputTokens = usage?.outputTokens ?? contentEvents * known
+    this.prefixes.generated(replicaId, outputTokens)
+    if (outcome !== 'completed') {
+      if (outcome !== 'client_error')
+        learnCutOff(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
+      return
     }
+    if (usage?.outputTokens === undefined) return
+    learnLength(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
+    if (contentEvents === 0) return
+    const ratio = clamp(outputTokens / contentEvents, 0.5, 50)
+    this.#tokensPerEvent.set(offer.pool, known + TOKENS_PER_EVENT_SHARE * (ratio - known))
   }
 
   /** What was cached, open and learnt of this very replica is void; its group's model stays. */
   reset(replicaId: ReplicaId): void {
-    this.#windows.delete(replicaId)
+    for (const group of this.#groups.values()) group.forget(replicaId)
     this.#slots.delete(replicaId)
     this.prefixes.forget(replicaId)
   }
 
   /** Plain JSON of what is learnt, for people. */
   snapshot(): unknown {
-    const groups = [...this.#groups].map(([groupId, group]) => ({
-      groupId,
-      trusted: this.trusted(groupId),
-      step: stepSnapshot(group.model),
-      decodeWindows: group.decodeWindows,
-      prefillWindows: group.prefillWindows,
-      error: { ...group.error, quantiles: { ...group.error.quantiles } },
-    }))
+    const nowMs = this.#learntAtMs
+    const groups = [...this.#groups].map(([groupId, group]) => ({ groupId, ...group.snapshot(nowMs) }))
     const slots = Object.fromEntries(
       [...this.#slots].filter(([, row]) => Number.isFinite(row.slots)).map(([id, row]) => [id, row.slots]),
     )
@@ -199,25 +185,8 @@ export class Learnt {
       slots,
       tokensPerEvent: Object.fromEntries(this.#tokensPerEvent),
       prefixBlocks: this.prefixes.blocks,
+      caches: this.prefixes.snapshot(),
     }
-  }
-
-  #windowsOf(ledger: ReplicaLedger): StepWindows {
-    let windows = this.#windows.get(ledger.replicaId)
-    if (windows === undefined) {
-      windows = stepWindows()
-      this.#windows.set(ledger.replicaId, windows)
-    }
-    return windows
-  }
-
-  #counted(ledger: ReplicaLedger, read: (windows: StepWindows, model: StepModel) => void): void {
-    const windows = this.#windowsOf(ledger)
-    const group = this.group(ledger.report.groupId)
-    const { decodeWindows, prefillWindows } = windows
-    read(windows, group.model)
-    group.decodeWindows += windows.decodeWindows - decodeWindows
-    group.prefillWindows += windows.prefillWindows - prefillWindows
   }
 
   #lengthsOf(offer: Offer): OutputLengths {
@@ -229,17 +198,4 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
-}
-
-/** The step parameters by name, in the units of the names. */
-function stepSnapshot({ estimate: { mean } }: StepModel): Record<string, number> {
-  const [
-    baseMs = 0,
-    perSequenceMs = 0,
-    per1kContextMs = 0,
-    requestOverheadMs = 0,
-    perChunkMs = 0,
-    per1kPrefillMs = 0,
-  ] = mean
-  return { baseMs, perSequenceMs, per1kContextMs, requestOverheadMs, perChunkMs, per1kPrefillMs }
 }

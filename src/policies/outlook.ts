@@ -1,15 +1,18 @@
 /** One replica as a decision sees it now: what is queued there, how fast it is, what its streams can still bear. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import type { EngineGroup } from '../estimate/engine-group.ts'
+import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
+import { chunkTokens } from '../estimate/step-windows.ts'
 import {
-  cautiousDecodeStepMs,
-  decodeStepMs,
-  prefillMs,
-  prefillStallMs,
-  requestOverheadMs,
-  type StepModel,
-} from '../estimate/step-model.ts'
-import { chunkTokens, HALF_STEP } from '../estimate/step-windows.ts'
+  type EngineLoad,
+  loadClass,
+  loadOf,
+  PROMPT_CLASSES,
+  prefillTimeMs,
+  promptClass,
+  rawTtftMs,
+} from '../estimate/ttft.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
@@ -25,10 +28,12 @@ const LOST_BY_MS: Ms = 20
 
 export interface Outlook {
   readonly ledger: ReplicaLedger
+  readonly group: EngineGroup
   readonly model: StepModel
+  readonly load: EngineLoad
   readonly chunkTokens: Tokens
-  /** Factor from a median prediction to the quantile that gates use. */
-  readonly riskFactor: number
+  /** By class of prompt: what a raw TTFT there must be multiplied by to be the median. */
+  readonly medianFactors: readonly number[]
   /** Uncached tokens there that are not prefilled yet, as dead-reckoned. */
   readonly backlogTokens: Tokens
   readonly backlogMs: Ms
@@ -45,26 +50,25 @@ export interface Outlook {
 
 /** Reads one replica. Costs O(streams there). */
 export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number, nowMs: Ms): Outlook {
-  const { model, error } = learnt.group(ledger.report.groupId)
-  const chunk = chunkTokens(ledger)
+  const group = learnt.group(ledger.report.groupId)
+  const model = group.modelOf(ledger.replicaId)
+  const load = loadOf(model, ledger, nowMs)
   learnt.readGauges(ledger)
-  const sequences = ledger.inFlightSequences
-  const stepMs = decodeStepMs(model, sequences, ledger.contextTokens)
-  const backlogTokens = remainingBacklog(ledger, model, chunk, nowMs)
-  const backlogMs =
-    backlogTokens > 0
-      ? prefillMs(model, backlogTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
-      : 0
+  const stepMs = decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens)
   const residents = residentsOf(ledger, learnt, model, stepMs)
   return {
     ledger,
+    group,
     model,
-    chunkTokens: chunk,
-    riskFactor: Math.max(1, error.quantiles.p50 * 1.05),
-    backlogTokens,
-    backlogMs,
+    load,
+    chunkTokens: load.chunkTokens,
+    medianFactors: Array.from({ length: PROMPT_CLASSES }, (_, ofPrompt) =>
+      group.ttftFactor(loadClass(load, ofPrompt), 'p50', nowMs),
+    ),
+    backlogTokens: load.backlogTokens,
+    backlogMs: prefillTimeMs(model, load, load.backlogTokens),
     decodeStepMs: stepMs,
-    bearableStallMs: residents.slackMs - prefillStallMs(model, backlogTokens, chunk),
+    bearableStallMs: residents.slackMs - prefillStallMs(model, load.backlogTokens, load.chunkTokens),
     tightestTpotMs: residents.tpotMs,
     renewalMs: residents.renewalMs,
     slots: learnt.slots(ledger) / instances,
@@ -73,21 +77,22 @@ export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number
 
 /** Engine's own part of TTFT if `uncachedTokens` were sent there now: median, in ms. */
 export function engineTtftMs(view: Outlook, uncachedTokens: Tokens): Ms {
-  const { ledger, model, chunkTokens: chunk } = view
-  const residualMs = view.backlogTokens === 0 ? runningStepMs(view) : 0
-  const ownMs = prefillMs(model, uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
-  return Math.max(1, requestOverheadMs(model) + residualMs + view.backlogMs + ownMs)
+  return rawTtftMs(view.model, view.load, uncachedTokens) * medianFactor(view, uncachedTokens)
 }
 
-function runningStepMs({ ledger, model }: Outlook): Ms {
-  if (ledger.decodingSequences === 0) return 0
-  return HALF_STEP * decodeStepMs(model, ledger.decodingSequences, ledger.contextTokens)
+/** The same so that four in five come sooner, in ms. */
+export function boundTtftMs(view: Outlook, uncachedTokens: Tokens, nowMs: Ms): Ms {
+  const ofLoad = loadClass(view.load, promptClass(uncachedTokens))
+  return rawTtftMs(view.model, view.load, uncachedTokens) * view.group.ttftFactor(ofLoad, 'p80', nowMs)
 }
 
-/** The same for what was sent there last and is the end of the backlog: median, in ms. */
-export function lastDispatchTtftMs(view: Outlook): Ms {
-  const residualMs = view.ledger.prefilling.size === 1 ? runningStepMs(view) : 0
-  return Math.max(1, requestOverheadMs(view.model) + residualMs + view.backlogMs)
+/** What plans stretch raw times by: never less than the model says, and a bit more than the median. */
+export function riskFactor(view: Outlook, uncachedTokens: Tokens): number {
+  return Math.max(1, medianFactor(view, uncachedTokens) * 1.05)
+}
+
+function medianFactor({ medianFactors }: Outlook, uncachedTokens: Tokens): number {
+  return medianFactors[promptClass(uncachedTokens)] ?? 1
 }
 
 /** What the request's prefill adds to the steps of those who stream there, in ms. */
@@ -98,22 +103,6 @@ export function stallMs(view: Outlook, uncachedTokens: Tokens): Ms {
 /** True when nothing of ours is in flight there. */
 export function isIdle(view: Outlook): boolean {
   return view.ledger.inFlightRequests === 0
-}
-
-/** What was dispatched first of all that has no token yet. */
-function headOf(ledger: ReplicaLedger): InFlight | undefined {
-  return ledger.prefilling.values().next().value
-}
-
-/** The backlog less what the engine must have prefilled since its last first token; never below a tenth. */
-function remainingBacklog(ledger: ReplicaLedger, model: StepModel, chunk: Tokens, nowMs: Ms): Tokens {
-  if (ledger.backlogTokens <= 0) return 0
-  const head = headOf(ledger)
-  if (head === undefined) return 0
-  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
-  const headMs = prefillMs(model, head.uncachedTokens, chunk, ledger.decodingSequences, ledger.contextTokens)
-  const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
-  return ledger.backlogTokens - doneRatio * head.uncachedTokens
 }
 
 /** What the running streams of a replica allow, kept until a permit or a token of it moves. */

@@ -1,10 +1,13 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
 import { mayServe, takesWork } from '../core/eligible.ts'
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView, GateName } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
-import type { Intent, Plan } from '../core/scheduler.ts'
+import type { GateState, Intent, Plan } from '../core/scheduler.ts'
 import type { Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
+import { isProbe } from '../estimate/probe.ts'
+import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import type { Demand } from './demand-price.ts'
 import { outpricedJobs, readDemands } from './early-shed.ts'
@@ -21,8 +24,6 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 const LEFTOVER_ROOM_RATIO = 0.8
 /** Part of the time to its deadline that a plan may use up for a request; the rest covers what predictions miss. */
 const TTFT_USE_RATIO = 0.9
-/** A predicted first token this much beyond its deadline, as a share of the time to it, is a sure miss. */
-const SURE_MISS_RATIO = 1.25
 /** How long a plan stands while nobody new waits, in ms: less than an engine step. */
 const PLAN_KEPT_MS: Ms = 5
 /** Leftovers looked at in one plan, oldest first; more would only cost time. */
@@ -145,25 +146,25 @@ function readWaiters(
 }
 
 /**
- * Predictions shed only while they are trusted, only what misses its deadline by a margin, and never beside an idle
- * replica that could still make it. What is dropped by less waits for a plan that goes better.
+ * Predictions shed only as far as they are trusted, only what misses its deadline by a margin, never a probe, and never
+ * beside an idle replica that could still make it. What is dropped by less waits for a plan that goes better.
  */
 function mayShed(round: Round, { job, firstTokenAtMs }: Placed<Job>): boolean {
-  if (!round.trusted || job.waiter.offer.slo.overload !== 'shed' || job.deadlineAtMs === undefined)
-    return false
+  const { requestId, slo } = job.waiter.offer
+  if (round.trust === 'fallback' || slo.overload !== 'shed' || isProbe(requestId)) return false
+  if (job.deadlineAtMs === undefined) return false
   if (isHopeless(round, job)) return true
-  const sureMs = (firstTokenAtMs - round.nowMs) / SURE_MISS_RATIO
+  const sureMs = (firstTokenAtMs - round.nowMs) / sureMissRatio(round.trust)
   return round.nowMs + sureMs > job.deadlineAtMs && !round.views.some(isIdle)
 }
 
 function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlook[] {
-  const views: Outlook[] = []
-  for (const ledger of state.replicas.values()) {
-    const { report } = ledger
-    if (!report.pools.includes(pool) || !takesWork(report)) continue
-    views.push(outlook(ledger, learnt, state.instances, nowMs))
-  }
-  return views
+  return takers(state.replicas, pool).map((ledger) => outlook(ledger, learnt, state.instances, nowMs))
+}
+
+/** The replicas of a pool that take work now. */
+export function takers(replicas: GateState['replicas'], pool: PoolId): readonly ReplicaLedger[] {
+  return [...replicas.values()].filter(({ report }) => report.pools.includes(pool) && takesWork(report))
 }
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
@@ -194,8 +195,9 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
     if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
   }
   for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
-  const trusted = views.some((view) => question.learnt.trusted(view.ledger.report.groupId))
-  return { ...question, views, trusted, tightestTpotMs, tightestTtftMs, heldByTime: false }
+  const { learnt, nowMs } = question
+  const trust = leastTrusted(views.map(({ ledger }) => learnt.trust(ledger.report.groupId, nowMs)))
+  return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
 }
 
 /** Orders what has a deadline and finds out what can be kept. */

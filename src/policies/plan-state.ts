@@ -6,7 +6,7 @@ import { holdingsOf } from './holdings.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import type { PlannedWork, VirtualStart } from './ordering/virtual-replica.ts'
-import { type Outlook, TPOT_USE_RATIO } from './outlook.ts'
+import { type Outlook, riskFactor, TPOT_USE_RATIO } from './outlook.ts'
 
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
 const MAX_PLANNED_SLOTS = 512
@@ -73,15 +73,16 @@ export function virtualStart(
 
 /** What a job takes on a replica. `tightestTpotMs` stretches prefill to the duty that running streams can bear. */
 export function plannedWork(job: Job, view: Outlook, tightestTpotMs: Ms): PlannedWork {
-  const { ledger, model, chunkTokens: chunk, riskFactor } = view
+  const { ledger, model, chunkTokens: chunk } = view
   const uncached = uncachedTokens(job, ledger.replicaId)
+  const risk = riskFactor(view, uncached)
   const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens)
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
   return {
-    prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * riskFactor,
+    prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * risk,
     residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,
-    latencyMs: requestOverheadMs(model) * riskFactor,
+    latencyMs: requestOverheadMs(model) * risk,
   }
 }
 

@@ -1,16 +1,17 @@
 /** The pool while one plan is made: its replicas, and what a request would meet on each of them. */
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId } from '../core/request.ts'
-import type { GateState, Intent } from '../core/scheduler.ts'
+import type { GateState, Intent, TrustState } from '../core/scheduler.ts'
 import type { Ms } from '../core/units.ts'
 import { prefillMs, requestOverheadMs } from '../estimate/step-model.ts'
+import { sureMissRatio } from '../estimate/trust.ts'
 import type { Candidate } from './admission/gate.ts'
 import { refusingGate } from './admission/gates.ts'
 import { kvPeakRatio } from './admission/kv-peak.ts'
 import { spareSlots } from './admission/slots.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
-import { engineTtftMs, type Outlook } from './outlook.ts'
+import { boundTtftMs, engineTtftMs, type Outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
 import { depthTokens } from './plan-state.ts'
 import type { Route } from './routing/soonest-first-token.ts'
@@ -27,7 +28,8 @@ export interface PoolQuestion {
 
 export interface Round extends PoolQuestion {
   readonly views: readonly Outlook[]
-  readonly trusted: boolean
+  /** Of the replicas the one whose predictions are believed least: any of them might have served what is shed. */
+  readonly trust: TrustState
   /** Tightest targets among what waits and what runs; TPOT is Infinity when nobody has one. */
   readonly tightestTpotMs: Ms
   readonly tightestTtftMs: Ms | undefined
@@ -73,10 +75,11 @@ export function shed(round: Round, job: Job, firstTokenAtMs: Ms): Intent {
   return { kind: 'shed', requestId, reason: 'slo_unreachable', retryAfterMs, candidates }
 }
 
-/** True when the median prediction says that no replica could make it even if it were idle. */
+/** True when the prediction says that no replica could make it even if it were idle, by a margin unless trusted. */
 export function isHopeless(round: Round, job: Job): boolean {
-  if (!round.trusted || job.deadlineAtMs === undefined) return false
-  const spanMs = job.deadlineAtMs - job.waiter.offer.receivedAtMs
+  if (round.trust === 'fallback' || job.deadlineAtMs === undefined) return false
+  const marginRatio = sureMissRatio(round.trust) / sureMissRatio('trusted')
+  const spanMs = (job.deadlineAtMs - job.waiter.offer.receivedAtMs) * marginRatio
   return round.views.every(({ model, ledger }) => {
     const chunk = ledger.report.limits.maxNumBatchedTokens ?? Number.POSITIVE_INFINITY
     const ownMs = prefillMs(model, uncachedTokens(job, ledger.replicaId), chunk, 0, 0)
@@ -93,7 +96,7 @@ export function recorded(round: Round, routes: readonly Route[]): readonly Candi
     return {
       replicaId: view.ledger.replicaId,
       predictedTtftMs: waitedMs + engineMs,
-      boundTtftMs: waitedMs + engineMs * view.riskFactor,
+      boundTtftMs: waitedMs + boundTtftMs(view, candidate.uncachedTokens, round.nowMs),
       uncachedTokens: candidate.uncachedTokens,
       backlogTokens: view.backlogTokens,
       runningSequences: view.ledger.decodingSequences,

@@ -1,13 +1,13 @@
 /** Our scheduler: predicts each request on each replica, keeps what can be kept, and sheds the rest early. */
-import type { ReplicaLedger } from '../core/ledger.ts'
 import type { Offer, PoolId } from '../core/request.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
+import { leastTrusted } from '../estimate/trust.ts'
 import { Learnt } from './learnt.ts'
-import { engineTtftMs, lastDispatchTtftMs, outlook } from './outlook.ts'
+import { engineTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
-import { planPool, viewOf } from './plan-pool.ts'
+import { planPool, takers, viewOf } from './plan-pool.ts'
 import { replicasWanted } from './replicas-wanted.ts'
 
 export interface SluiceOptions {
@@ -26,10 +26,12 @@ const MAX_RETRY_MS: Ms = 60_000
 export function createSluice(options: SluiceOptions = {}): Scheduler {
   const learnt = options.learnt ?? new Learnt(options.priors ?? {})
   const without = new Set(options.without)
-  const poolGroups = new Map<PoolId, Set<string>>()
+  /** The gate's own books, to be read between plans. */
+  let replicas: GateState['replicas'] = new Map()
   return {
     name: 'sluice',
     plan(state, nowMs) {
+      replicas = state.replicas
       let wakeAtMs = Number.POSITIVE_INFINITY
       for (const pool of poolsWaiting(state)) {
         const plan = planPool({ pool, state, learnt, without, nowMs })
@@ -40,11 +42,11 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     },
     view: (waiter, replicaId, state, nowMs) =>
       viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
-    trusted: (pool) => [...(poolGroups.get(pool) ?? [])].some((groupId) => learnt.trusted(groupId)),
-    dispatched(inFlight, ledger, nowMs) {
-      noteGroup(poolGroups, ledger)
-      learnt.dispatched(inFlight, ledger, lastDispatchTtftMs(outlook(ledger, learnt, 1, nowMs)), nowMs)
+    trust(pool) {
+      const groups = takers(replicas, pool).map(({ report }) => report.groupId)
+      return groups.length === 0 ? 'fallback' : leastTrusted(groups.map((groupId) => learnt.trust(groupId)))
     },
+    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
     firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
     settled: (inFlight, ledger, report, _verdict, nowMs) => learnt.released(inFlight, ledger, report, nowMs),
@@ -53,14 +55,6 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     retryAfterMs: (state, offer, nowMs) => retryAfterMs(state, offer, learnt, nowMs),
     replicasWanted: (state, pool, demand) => replicasWanted(pool, demand, state, learnt),
     snapshot: () => learnt.snapshot(),
-  }
-}
-
-function noteGroup(groups: Map<PoolId, Set<string>>, ledger: ReplicaLedger): void {
-  for (const pool of ledger.report.pools) {
-    const known = groups.get(pool)
-    if (known === undefined) groups.set(pool, new Set([ledger.report.groupId]))
-    else known.add(ledger.report.groupId)
   }
 }
 

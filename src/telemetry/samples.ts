@@ -1,6 +1,7 @@
 /** What is read from the running parts at the moment of a scrape or a question, as plain values. */
 import type { OfferedStream } from '../core/demand.ts'
 import type { EngineLimits, ReplicaGauges, ReplicaState } from '../core/replica.ts'
+import type { TrustState } from '../core/scheduler.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 
 /** One replica with what the ledger and the last scrape say of it. */
@@ -29,8 +30,6 @@ export interface WaitingSample {
   readonly tokens: Tokens
   readonly bytes: number
 }
-
-export type TrustState = 'trusted' | 'cautious' | 'fallback'
 
 export interface TrustSample {
   readonly model: string

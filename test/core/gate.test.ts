@@ -288,7 +288,7 @@ describe('shadow mode', () => {
       gate.handle({ kind: 'settle', permitId, report }, nowMs)
       nowMs += 50
     }
-    expect(advisor.trusted('m')).toBe(true)
+    expect(advisor.trust('m')).not.toBe('fallback')
     expect(
       dispatchOf(gate.handle({ kind: 'offer', offer: someOffer({ receivedAtMs: nowMs }) }, nowMs)).record
         .trusted,

@@ -1,7 +1,14 @@
 /** The linear estimator: it finds a linear truth, survives a million steady samples, and no input breaks it. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type LinearEstimate, linearEstimate, observe, predict } from '../../src/estimate/kalman.ts'
+import {
+  deviation,
+  type LinearEstimate,
+  linearEstimate,
+  observe,
+  predict,
+  unsettle,
+} from '../../src/estimate/kalman.ts'
 import { Rng } from '../../src/sim/rng.ts'
 
 function variances({ covariance, mean }: LinearEstimate): number[] {
@@ -49,6 +56,23 @@ describe('the estimator', () => {
     for (let i = 0; i < 200; i++) observe(estimate, [1, 8, 2], 20 + 2 * 33, 2)
     expect(isSound(estimate)).toBe(true)
     expect(predict(estimate, [1, 8, 2]) - predict(estimate, [1, 8, 0])).toBeCloseTo(66, 0)
+  })
+
+  it('says how far off it was, in its own measure', () => {
+    const estimate = linearEstimate([10], [3])
+    expect(observe(estimate, [1], 20, 4)).toEqual({ off: 10, sigma: 5 })
+    expect(observe(estimate, [1], Number.NaN, 4)).toBeUndefined()
+    expect(observe(estimate, [0], 5, 0)).toBeUndefined()
+  })
+
+  it('learns afresh when it is unsettled, from what it believed', () => {
+    const estimate = linearEstimate([10, 1], [100, 10])
+    for (let i = 0; i < 1000; i++) observe(estimate, [1, i % 20], 20 + (i % 20), 1)
+    unsettle(estimate)
+    expect(predict(estimate, [1, 10])).toBeCloseTo(30, 0)
+    expect(deviation(estimate, [1, 0])).toBeCloseTo(100, 6)
+    for (let i = 0; i < 6; i++) observe(estimate, [1, 3 * i], 2 * (20 + 3 * i), 1)
+    expect(predict(estimate, [1, 10])).toBeCloseTo(60, 0)
   })
 
   it('follows a truth that moves', () => {

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  learnCutOff,
   learnLength,
   outputLengths,
   PRIOR_OUTPUT_TOKENS,
@@ -68,6 +69,38 @@ describe('output lengths', () => {
       expect(remainingTokens(fixed, made, { maxOutputTokens: 1000 }, 0.3)).toBeCloseTo(1000 - made, 6)
   })
 
+  it('are not made short by clients that leave long answers', () => {
+    const rng = new Rng(11)
+    const [whole, fair, naive] = [outputLengths(), outputLengths(), outputLengths()]
+    for (let i = 0; i < 4000; i++) {
+      const tokens = rng.logNormal(300, 0.8)
+      const leavesAt = rng.logNormal(350, 0.5)
+      learnLength(whole, tokens, NO_LIMITS)
+      if (tokens <= leavesAt) {
+        learnLength(fair, tokens, NO_LIMITS)
+        learnLength(naive, tokens, NO_LIMITS)
+      } else learnCutOff(fair, leavesAt, NO_LIMITS)
+    }
+    for (const [soFar, quantile] of [
+      [0, 0.5],
+      [0, 0.75],
+      [200, 0.5],
+    ] as const) {
+      const at = (lengths: typeof whole) => remainingTokens(lengths, soFar, NO_LIMITS, quantile)
+      expect(at(fair) / at(whole), `${soFar} at ${quantile}`).toBeGreaterThan(0.8)
+      expect(at(fair) / at(whole), `${soFar} at ${quantile}`).toBeLessThan(1.25)
+      expect(at(naive), `${soFar} at ${quantile}`).toBeLessThan(at(fair))
+    }
+  })
+
+  it('say the most that was seen when all longer answers were cut off', () => {
+    const lengths = outputLengths()
+    for (let i = 0; i < 20; i++) learnLength(lengths, 10, NO_LIMITS)
+    for (let i = 0; i < 60; i++) learnCutOff(lengths, 500, NO_LIMITS)
+    expect(remainingTokens(lengths, 0, NO_LIMITS, 0.2)).toBeLessThan(15)
+    expect(remainingTokens(lengths, 0, NO_LIMITS, 0.5)).toBeGreaterThan(400)
+  })
+
   it('keep to the limits for anything', () => {
     const tokens = fc.double({ min: 0.5, max: 70_000, noNaN: true })
     const limit = fc.option(fc.integer({ min: 1, max: 50_000 }), { nil: undefined })
@@ -99,7 +132,10 @@ describe('output lengths', () => {
 
   it('take no notice of odd lengths', () => {
     const lengths = outputLengths()
-    for (const odd of [0, -5, Number.NaN]) learnLength(lengths, odd, { maxOutputTokens: 10 })
+    for (const odd of [0, -5, Number.NaN]) {
+      learnLength(lengths, odd, { maxOutputTokens: 10 })
+      learnCutOff(lengths, odd, { maxOutputTokens: 10 })
+    }
     expect(lengths.tokens.samples).toBe(0)
     expect(remainingTokens(lengths, 0, NO_LIMITS, 0.5)).toBe(PRIOR_OUTPUT_TOKENS)
   })

@@ -59,4 +59,74 @@ describe('the prefix index', () => {
       }),
     )
   })
+
+  it('believes nothing beyond the KV cache: what was computed since has crowded it out', () => {
+    const index = createPrefixIndex()
+    index.learn(offer('a', 'b'), 'r1', 5000)
+    for (let i = 0; i < 4; i++) index.learn(offer(`x${i}`), 'r1', 5000)
+    expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBe(200)
+    index.generated('r1', 1500)
+    expect(index.cachedTokens(offer('a', 'b')).has('r1')).toBe(false)
+    expect(index.cachedTokens(offer('x3')).get('r1')).toBe(100)
+  })
+
+  it('draws its horizon in where the engine missed, and out again where it held', () => {
+    const index = createPrefixIndex()
+    const turn = (hashes: readonly string[], heldTokens: number) => {
+      const reuse = index.learn(offer(...hashes), 'r1')
+      if (reuse !== undefined) index.correct('r1', reuse, heldTokens)
+    }
+    turn(['a', 'b'], 0)
+    for (let i = 0; i < 9; i++) turn([`x${i}`], 0)
+    // 9000 tokens later the chain is gone: nothing so old is believed any more, what is younger still is.
+    turn(['a', 'b'], 0)
+    expect(index.snapshot().r1?.horizonTokens).toBe(9000)
+    for (let i = 0; i < 9; i++) turn([`y${i}`], 0)
+    expect(index.cachedTokens(offer('a', 'b')).has('r1')).toBe(false)
+    expect(index.cachedTokens(offer('y5')).get('r1')).toBe(100)
+    // It was there after all, twice as long ago.
+    for (let i = 0; i < 9; i++) turn([`z${i}`], 0)
+    turn(['a', 'b'], 200)
+    for (let i = 0; i < 9; i++) turn([`w${i}`], 0)
+    expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBeCloseTo(200, 6)
+  })
+
+  it('comes to believe nothing of an engine that never reuses', () => {
+    const index = createPrefixIndex()
+    for (let turn = 0; turn < 60; turn++) {
+      for (const chain of ['a', 'b', 'c']) {
+        const reuse = index.learn(offer(chain, `${chain}/1`), 'r1')
+        if (reuse !== undefined) index.correct('r1', reuse, 0)
+      }
+    }
+    expect([...index.cachedTokens(offer('a', 'a/1')).keys()]).toEqual([])
+  })
+
+  it('yields what matches have yielded', () => {
+    const index = createPrefixIndex()
+    for (let turn = 0; turn < 80; turn++) {
+      const reuse = index.learn(offer('a', 'b', 'c', 'd'), 'r1')
+      if (reuse !== undefined) index.correct('r1', reuse, 300)
+    }
+    expect(index.cachedTokens(offer('a', 'b', 'c', 'd')).get('r1')).toBeCloseTo(300, 0)
+    expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBeCloseTo(150, 0)
+  })
+
+  it('never promises more than the prompt or less than nothing, whatever engines report', () => {
+    const report = fc.oneof(fc.integer({ min: -5, max: 3000 }), fc.constant(Number.NaN))
+    const chain = fc.array(fc.constantFrom('a', 'b', 'c', 'd'), { maxLength: 6 })
+    fc.assert(
+      fc.property(fc.array(fc.tuple(chain, report), { maxLength: 40 }), chain, (turns, asked) => {
+        const index = createPrefixIndex(50)
+        for (const [hashes, heldTokens] of turns) {
+          const reuse = index.learn(offer(...hashes), 'r1')
+          if (reuse !== undefined) index.correct('r1', reuse, heldTokens)
+          index.generated('r1', heldTokens)
+        }
+        const cached = index.cachedTokens(offer(...asked)).get('r1') ?? 0
+        expect(cached).toBeGreaterThanOrEqual(0)
+        expect(cached).toBeLessThanOrEqual(100 * asked.length)
+      }),
+    )
+  })
 })

@@ -14,7 +14,7 @@ import { generateWorkload } from '../../src/sim/workload.ts'
 function learning(learnt: Learnt, maxInFlight: number): Scheduler {
   return {
     ...createConcurrencyLimit({ maxInFlight, queueMs: 1e9 }),
-    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, 100, nowMs),
+    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
     progress: (ledger, events, nowMs) => learnt.progress(ledger, events, nowMs),
     firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
     settled: (inFlight, ledger, report, _, nowMs) => learnt.released(inFlight, ledger, report, nowMs),

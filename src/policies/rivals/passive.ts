@@ -17,7 +17,7 @@ export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Pla
   return {
     name,
     plan,
-    trusted: () => false,
+    trust: () => 'fallback',
     firstToken: nothing,
     progress: nothing,
     dispatched: nothing,

@@ -5,8 +5,9 @@ import type { GateState, Plan, Scheduler } from '../../core/scheduler.ts'
 import type { Ms, Ratio, Tokens } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
 import { decodeStepMs, type StepPrior } from '../../estimate/step-model.ts'
+import { leastTrusted } from '../../estimate/trust.ts'
 import { Learnt } from '../learnt.ts'
-import { engineTtftMs, isIdle, lastDispatchTtftMs, type Outlook, outlook } from '../outlook.ts'
+import { engineTtftMs, isIdle, type Outlook, outlook } from '../outlook.ts'
 import { eligible, noReplica, passive, plainView } from './passive.ts'
 
 /**
@@ -31,10 +32,10 @@ export function createScorpio(options: ScorpioOptions = {}): Scheduler {
   const groups = new Set<string>()
   return {
     ...passive('scorpio', (state, nowMs) => plan(state, learnt, options, nowMs)),
-    trusted: () => [...groups].some((groupId) => learnt.trusted(groupId)),
+    trust: () => leastTrusted([...groups].map((groupId) => learnt.trust(groupId))),
     dispatched(inFlight, ledger, nowMs) {
       groups.add(ledger.report.groupId)
-      learnt.dispatched(inFlight, ledger, lastDispatchTtftMs(outlook(ledger, learnt, 1, nowMs)), nowMs)
+      learnt.dispatched(inFlight, ledger, nowMs)
     },
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
     firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
@@ -67,7 +68,7 @@ function plan(state: GateState, learnt: Learnt, options: ScorpioOptions, nowMs: 
     const { desk, ownMs, tokens } = soonest(ledgers.map(deskOf), waiter, learnt)
     const { ledger } = desk.view
     const firstTokenAtMs = nowMs + desk.aheadMs + ownMs
-    if (firstTokenAtMs > deadlineAtMs(waiter) && learnt.trusted(ledger.report.groupId)) {
+    if (firstTokenAtMs > deadlineAtMs(waiter) && learnt.trust(ledger.report.groupId, nowMs) !== 'fallback') {
       const retryAfterMs = Math.max(0, firstTokenAtMs - deadlineAtMs(waiter))
       return {
         intents: [{ kind: 'shed', requestId, reason: 'slo_unreachable', retryAfterMs, candidates: [] }],

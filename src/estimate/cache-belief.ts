@@ -1,0 +1,73 @@
+/** What is believed of one replica's prefix cache: how far back it reaches, and how much of a match it yields. */
+import { clamp, type Ratio, type Tokens } from '../core/units.ts'
+
+/**
+ * An engine keeps the blocks that it used last. So a block is held as long as less than the cache's room was computed
+ * since it was used (the stack distance of an LRU cache). That room is not known: it is what the batch leaves of the KV
+ * cache, and engines may share it or switch reuse off. So it is learnt from the `cached_tokens` that engines report.
+ */
+export interface CacheBelief {
+  /** Tokens computed there so far: the clock by which blocks age. */
+  spentTokens: Tokens
+  /** Blocks last used so long ago or longer are gone; Infinity until one was missed. */
+  horizonTokens: Tokens
+  /** The whole KV cache, which no block outlives; Infinity when unknown. */
+  capacityTokens: Tokens
+  /** Tokens found cached for each token of a match that was held. */
+  yieldRatio: Ratio
+}
+
+/** What the map said of a prompt when it was sent: how much was computed there once, and how long ago its oldest part. */
+export interface Reuse {
+  readonly believedTokens: Tokens
+  readonly distanceTokens: Tokens
+}
+
+/** Less of a match than this was lost, not just cut to other blocks. */
+const HELD_RATIO: Ratio = 0.5
+/** A block found beyond the horizon moves it there and a bit further; one missed within draws it in. */
+const BEYOND_RATIO = 1.1
+const DRAWN_IN_RATIO: Ratio = 0.8
+/** Share of a report in the yield. */
+const SHARE: Ratio = 0.1
+const MIN_YIELD: Ratio = 0.1
+
+export function cacheBelief(): CacheBelief {
+  return {
+    spentTokens: 0,
+    horizonTokens: Number.POSITIVE_INFINITY,
+    capacityTokens: Number.POSITIVE_INFINITY,
+    yieldRatio: 1,
+  }
+}
+
+/** So many tokens were computed there, prompt or answer. */
+export function spent(belief: CacheBelief, tokens: Tokens): void {
+  if (tokens > 0) belief.spentTokens += tokens
+}
+
+/** Tokens computed since a block was used at that point of the clock. */
+export function distance({ spentTokens }: CacheBelief, usedAtTokens: Tokens): Tokens {
+  return spentTokens - usedAtTokens
+}
+
+/** Whether a block should still be there after so many tokens. */
+export function reaches(belief: CacheBelief, distanceTokens: Tokens): boolean {
+  return distanceTokens < Math.min(belief.horizonTokens, belief.capacityTokens)
+}
+
+/** Takes an engine's own word on how much of a match it held. */
+export function correctBelief(belief: CacheBelief, reuse: Reuse, heldTokens: Tokens): void {
+  const { believedTokens, distanceTokens } = reuse
+  if (!(believedTokens > 0) || !(heldTokens >= 0)) return
+  const heldRatio = clamp(heldTokens / believedTokens, 0, 1)
+  if (heldRatio < HELD_RATIO) {
+    if (distanceTokens >= belief.horizonTokens) return
+    const drawnIn = Number.isFinite(belief.horizonTokens) ? belief.horizonTokens * DRAWN_IN_RATIO : 0
+    belief.horizonTokens = Math.max(distanceTokens, drawnIn)
+    return
+  }
+  if (Number.isFinite(belief.horizonTokens))
+    belief.horizonTokens = Math.max(belief.horizonTokens, distanceTokens * BEYOND_RATIO)
+  belief.yieldRatio = Math.max(MIN_YIELD, belief.yieldRatio + SHARE * (heldRatio - belief.yieldRatio))
+}

@@ -1,0 +1,75 @@
+/** Predicts the engine's own part of TTFT from the step model and from what the engine has to do first. */
+import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { Ms, Tokens } from '../core/units.ts'
+import { decodeStepMs, prefillMs, requestOverheadMs, type StepModel } from './step-model.ts'
+import { chunkTokens, HALF_STEP } from './step-windows.ts'
+
+/** What an engine has to do when a prompt reaches it. */
+export interface EngineLoad {
+  /** Prompt tokens ahead of it that are not computed yet. */
+  readonly backlogTokens: Tokens
+  /** Sequences that decode meanwhile, and their context. */
+  readonly sequences: number
+  readonly contextTokens: Tokens
+  /** Prompt tokens of one full chunk. */
+  readonly chunkTokens: Tokens
+}
+
+/** The load as the ledger shows it: the backlog less what the engine must have computed since its last first token. */
+export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): EngineLoad {
+  const load = {
+    backlogTokens: ledger.backlogTokens,
+    sequences: ledger.decodingSequences,
+    contextTokens: ledger.contextTokens,
+    chunkTokens: chunkTokens(ledger),
+  }
+  const head: InFlight | undefined = ledger.prefilling.values().next().value
+  if (head === undefined) return load
+  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
+  const headMs = prefillTimeMs(model, load, head.uncachedTokens)
+  // Never all of it: it is there as long as its first token has not come.
+  const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
+  return { ...load, backlogTokens: load.backlogTokens - doneRatio * head.uncachedTokens }
+}
+
+/** Prefill of that many tokens beside what decodes there, in ms; 0 for none. */
+export function prefillTimeMs(model: StepModel, load: EngineLoad, tokens: Tokens): Ms {
+  return tokens > 0 ? prefillMs(model, tokens, load.chunkTokens, load.sequences, load.contextTokens) : 0
+}
+
+/**
+ * From dispatch to the first token of a prompt of `uncachedTokens`, in ms, at least 1: overhead, the rest of the running
+ * step, the backlog and its own prefill (decision notes, C4). Raw: `calibration` says how it errs.
+ */
+export function rawTtftMs(model: StepModel, load: EngineLoad, uncachedTokens: Tokens): Ms {
+  const { backlogTokens, sequences, contextTokens } = load
+  const runningMs =
+    backlogTokens > 0 || sequences === 0 ? 0 : HALF_STEP * decodeStepMs(model, sequences, contextTokens)
+  const workMs = prefillTimeMs(model, load, backlogTokens + uncachedTokens)
+  return Math.max(1, requestOverheadMs(model) + runningMs + workMs)
+}
+
+/** Bounds of the classes of load: chunks of backlog, and tokens of the prompt (decision notes, C5). */
+const BACKLOG_CHUNKS = [1, 4]
+const PROMPT_TOKENS = [512, 4096]
+
+/** Classes of prompt size, from 0. */
+export const PROMPT_CLASSES = PROMPT_TOKENS.length + 1
+
+export function promptClass(uncachedTokens: Tokens): number {
+  return reached(PROMPT_TOKENS, uncachedTokens)
+}
+
+/** The class of load in which errors are kept apart, a small index: an idle engine, a decoding one, its backlog. */
+export function loadClass(load: EngineLoad, ofPrompt: number): number {
+  const { backlogTokens, sequences } = load
+  const busy = sequences > 0 ? 1 : 0
+  const queue = backlogTokens > 0 ? 2 + reached(BACKLOG_CHUNKS, backlogTokens / load.chunkTokens) : busy
+  return queue * PROMPT_CLASSES + ofPrompt
+}
+
+function reached(bounds: readonly number[], value: number): number {
+  let count = 0
+  for (const bound of bounds) if (value >= bound) count++
+  return count
+}
