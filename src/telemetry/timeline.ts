@@ -5,7 +5,10 @@ import type { SeriesKey, SloCatalog } from '../slo/attainment.ts'
 import { RollingSums } from '../slo/rolling-sums.ts'
 import { HOUR_MS, MINUTE_MS } from '../slo/windows.ts'
 
-/** Counters of one step. `missed`: served and judged bad; `wouldShedGood`: kept its promise although it would have been shed. */
+/**
+ * Counters of one step. `missed`: served and judged bad. In shadow mode: what enforcing would have done, and how those
+ * ended that it would have served (at once or later) or shed.
+ */
 export const TIMELINE_FIELDS = [
   'good',
   'missed',
@@ -13,6 +16,8 @@ export const TIMELINE_FIELDS = [
   'wouldAdmit',
   'wouldWait',
   'wouldShed',
+  'wouldServeGood',
+  'wouldServeBad',
   'wouldShedGood',
   'wouldShedBad',
 ] as const
@@ -123,15 +128,18 @@ function rangeOf(name: RangeName): TimelineRange {
   return range
 }
 
+const WOULD_HAVE = { admit: 'wouldAdmit', wait: 'wouldWait', shed: 'wouldShed' } as const
+
 function fieldsOf({ verdict, outcome }: Settlement, wouldHave: Verdict | undefined): TimelineField[] {
+  const judged = verdict.kind !== 'excluded'
+  const good = verdict.kind === 'good'
   const fields: TimelineField[] = []
-  if (verdict.kind !== 'excluded')
-    fields.push(verdict.kind === 'good' ? 'good' : outcome === 'shed' ? 'shed' : 'missed')
-  if (wouldHave?.kind === 'admit') fields.push('wouldAdmit')
-  if (wouldHave?.kind === 'wait') fields.push('wouldWait')
-  if (wouldHave?.kind !== 'shed') return fields
-  fields.push('wouldShed')
-  if (verdict.kind !== 'excluded') fields.push(verdict.kind === 'good' ? 'wouldShedGood' : 'wouldShedBad')
+  if (judged) fields.push(good ? 'good' : outcome === 'shed' ? 'shed' : 'missed')
+  if (wouldHave === undefined) return fields
+  fields.push(WOULD_HAVE[wouldHave.kind])
+  if (!judged) return fields
+  if (wouldHave.kind === 'shed') fields.push(good ? 'wouldShedGood' : 'wouldShedBad')
+  else fields.push(good ? 'wouldServeGood' : 'wouldServeBad')
   return fields
 }
 

@@ -58,6 +58,8 @@ describe('a timeline', () => {
       wouldAdmit: 1,
       wouldWait: 1,
       wouldShed: 1,
+      wouldServeGood: 2,
+      wouldServeBad: 0,
       wouldShedGood: 1,
       wouldShedBad: 0,
     })
