@@ -1,17 +1,18 @@
-/** The admin port: metrics, probes, attainment, replicas, decisions, reload and a page for people. */
+/** The admin port: metrics, probes, attainment, replicas, decisions, reload and the console. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Context, Hono } from 'hono'
 import { statesByClass, worstState } from '../slo/slo-health.ts'
 import { CONTENT_TYPES } from '../telemetry/metrics.ts'
+import type { Every } from './console/live.ts'
+import { CONSOLE_PATHS, serveConsole } from './console/routes.ts'
 import { requireToken, sameOriginOnly } from './guard.ts'
-import { PAGE_POLICY, page } from './page.ts'
 import type { AdminPorts } from './ports.ts'
 import { problem } from './problem.ts'
 import { checksText, readiness } from './readiness.ts'
 import { healthById, matchingKeys, type SeriesFilter, seriesJson, sloPreamble } from './slo-report.ts'
 
 const PATHS = [
-  '/',
+  ...CONSOLE_PATHS,
   '/metrics',
   '/livez',
   '/readyz',
@@ -21,12 +22,12 @@ const PATHS = [
   '/decisions',
   'POST /-/reload',
 ]
-const VERDICTS = ['admit', 'shed', 'good', 'bad', 'excluded']
+const VERDICTS = ['admit', 'shed', 'good', 'bad', 'missed', 'excluded']
 const DEFAULT_DECISIONS = 50
 const MAX_DECISIONS = 2000
 
-/** The app, to be served or asked in memory. It holds no state and starts nothing. */
-export function createAdminApp(ports: AdminPorts): Hono {
+/** The app, to be served or asked in memory. It starts nothing: the console's timer runs while somebody looks. */
+export function createAdminApp(ports: AdminPorts, every?: Every): Hono {
   const app = new Hono()
   app.use(async (c, next) => {
     await next()
@@ -45,10 +46,7 @@ export function createAdminApp(ports: AdminPorts): Hono {
     c.header('allow', 'POST')
     return problem(c, 405, 'method_not_allowed', 'Reload with POST, e.g. `curl -X POST …/-/reload`.')
   })
-  app.get('/', (c) => {
-    c.header('content-security-policy', PAGE_POLICY)
-    return c.html(page(ports))
-  })
+  serveConsole(app, ports, every)
   app.notFound((c) => problem(c, 404, 'unknown_path', `The admin port serves ${PATHS.join(', ')}.`))
   app.onError((error, c) => {
     ports.observer.onFault(error)

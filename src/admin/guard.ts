@@ -25,12 +25,13 @@ export const sameOriginOnly: MiddlewareHandler = async (c, next) => {
   return problem(c, 403, 'foreign_origin', 'This is not for pages of other sites; use a tool such as curl.')
 }
 
-function bearer(c: Context): string {
+/** The token of `authorization: Bearer`, or nothing. */
+export function bearer(c: Context): string {
   return /^Bearer +(.+)$/i.exec(c.req.header('authorization') ?? '')?.[1]?.trim() ?? ''
 }
 
 /** Compares digests, so that neither content nor length shows in the time taken. */
-function sameSecret(given: string, wanted: string): boolean {
+export function sameSecret(given: string, wanted: string): boolean {
   const digest = (text: string): Buffer => createHash('sha256').update(text).digest()
   return timingSafeEqual(digest(given), digest(wanted))
 }

@@ -1,5 +1,5 @@
 /** What the admin port is given to show and to ask: plain functions, so that it can be tested without the rest. */
-import type { Ms } from '../core/units.ts'
+import type { Ms, Tokens } from '../core/units.ts'
 import type { Observer } from '../telemetry/observer.ts'
 import type { SamplePorts } from '../telemetry/samples.ts'
 
@@ -8,9 +8,20 @@ export type ReloadResult =
   /** The old configuration goes on; `problems` say what to mend, with file, line and column. */
   | { readonly ok: false; readonly problems: readonly string[] }
 
+/** What waits of one class. */
+export interface ClassWaiting {
+  readonly class: string
+  readonly requests: number
+  readonly tokens: Tokens
+  /** How long the one that came first has waited. */
+  readonly oldestMs: Ms
+}
+
 export interface AdminPorts {
   readonly observer: Observer
   readonly samples: SamplePorts
+  /** The waiting room by class; classes of whom nobody waits are left out. */
+  readonly waitingByClass: () => readonly ClassWaiting[]
   readonly version: string
   /** The mode in force. */
   readonly mode: () => string
@@ -26,4 +37,6 @@ export interface AdminPorts {
   readonly predictor: () => unknown
   /** Monotonic, in ms, as the observer has it. */
   readonly nowMs: () => Ms
+  /** Wall clock in Unix ms. */
+  readonly unixMs: () => Ms
 }

@@ -61,7 +61,7 @@ export function healthById(all: readonly SeriesHealth[]): ReadonlyMap<string, Se
   return new Map(all.map((health) => [healthId(health), health]))
 }
 
-function healthId(key: SeriesKey): string {
+export function healthId(key: SeriesKey): string {
   return `${key.model}\n${key.class}\n${key.product}`
 }
 

@@ -1,11 +1,12 @@
 /** Draws the demo: both fleets side by side while it runs, and the tables at the end. */
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import { shownMs, shownRate } from '../admin/words.ts'
 import type { Ms } from '../core/units.ts'
 import type { GroupSummary } from '../load/tally.ts'
 import type { DemoReport, FleetName } from './demo-report.ts'
 import { DEMO_CLASSES } from './demo-scenario.ts'
-import { shownCounts, shownMs, shownRate, shownShare, shownValidity } from './load-report.ts'
+import { shownCounts, shownShare, shownValidity } from './load-report.ts'
 
 /** One fleet as it is now. */
 export interface FleetNow {

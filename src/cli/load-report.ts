@@ -1,6 +1,7 @@
 /** Shows a load run: a line a second while it runs, tables at its end. */
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import { shownMs, shownRate } from '../admin/words.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import { VALID_LOOP_LAG_P99_MS } from '../load/loop-lag.ts'
 import type { LoadReport } from '../load/report.ts'
@@ -10,17 +11,6 @@ import type { GroupSummary } from '../load/tally.ts'
 export function shownShare(ratio: Ratio | undefined): string {
   if (ratio === undefined) return '–'
   return `${(ratio * 100).toFixed(ratio > 0.999 || ratio === 0 ? 0 : 1)} %`
-}
-
-/** Milliseconds as people read them: `38 ms`, `1.24 s`. */
-export function shownMs(ms: Ms | undefined): string {
-  if (ms === undefined) return '–'
-  return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
-}
-
-/** A rate per second with two digits. */
-export function shownRate(perSec: number): string {
-  return perSec.toFixed(perSec < 100 ? 2 : 0)
 }
 
 /** Counts by name, most first: `slo_unreachable 12, waiting_full 3`. */

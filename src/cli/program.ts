@@ -37,6 +37,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./simulate.ts')).simulateCommand(terminal),
   },
   {
+    name: 'top',
+    summary: 'watch promises, replicas and decisions of a running Sluice in the terminal',
+    load: async (terminal) => (await import('./top.ts')).topCommand(terminal),
+  },
+  {
+    name: 'explain',
+    summary: 'tell one request’s story: what was decided, on what numbers, and how it ended',
+    load: async (terminal) => (await import('./explain.ts')).explainCommand(terminal),
+  },
+  {
     name: 'validate',
     summary: 'check configuration files and show what they say',
     load: async (terminal) => (await import('./validate.ts')).validateCommand(terminal),

@@ -1,8 +1,11 @@
 /** Reads the running parts for metrics and questions: replicas with their books, the waiting room, trust. */
+import type { ClassWaiting } from '../admin/ports.ts'
 import type { Config } from '../config/config.ts'
 import { classFor } from '../config/config.ts'
 import type { Gate } from '../core/gate.ts'
 import type { Scheduler } from '../core/scheduler.ts'
+import type { Ms } from '../core/units.ts'
+import type { Waiter } from '../core/waiting-room.ts'
 import { ANONYMOUS } from '../edge/auth.ts'
 import { NO_PRODUCT } from '../edge/classify.ts'
 import type { SloCatalog } from '../slo/attainment.ts'
@@ -70,6 +73,22 @@ function ledgerSample(gate: Gate, replicaId: string): LedgerSample {
     backlogTokens: ledger?.backlogTokens ?? 0,
     contextTokens: ledger?.contextTokens ?? 0,
   }
+}
+
+/** Sums the waiting room up by class, in the order of whose first waiter came first. */
+export function waitingByClass(waiters: Iterable<Waiter>, nowMs: Ms): readonly ClassWaiting[] {
+  const classes = new Map<string, ClassWaiting>()
+  for (const { offer, enteredAtMs } of waiters) {
+    const { name } = offer.slo
+    const sum = classes.get(name) ?? { class: name, requests: 0, tokens: 0, oldestMs: 0 }
+    classes.set(name, {
+      class: name,
+      requests: sum.requests + 1,
+      tokens: sum.tokens + offer.promptTokens,
+      oldestMs: Math.max(sum.oldestMs, nowMs - enteredAtMs),
+    })
+  }
+  return [...classes.values()]
 }
 
 /** The names under which attainment is kept. */

@@ -16,6 +16,7 @@ import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { Runtime } from './runtime.ts'
+import { waitingByClass } from './samples.ts'
 import { onStopSignals } from './signals.ts'
 import { openSloState } from './slo-state.ts'
 import { watchSloHealth } from './slo-watch.ts'
@@ -93,6 +94,7 @@ function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | unde
   const app = createAdminApp({
     observer: runtime.observer,
     samples: runtime.samples,
+    waitingByClass: () => waitingByClass(runtime.gate.state.waiting, performance.now()),
     version: packageVersion(),
     mode: () => runtime.mode,
     configDigest: () => runtime.config.digest,
@@ -102,6 +104,7 @@ function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | unde
     reload: async () => forAdmin(await reload()),
     predictor: () => runtime.predictor?.snapshot() ?? null,
     nowMs: () => performance.now(),
+    unixMs: Date.now,
   })
   return createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
 }
@@ -118,7 +121,7 @@ function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: 
     current: options.config,
     env: options.env ?? process.env,
     profiles: PROFILE_FACTS,
-    apply: (config) => runtime.apply(config),
+    apply: (config, changes) => runtime.apply(config, changes),
     log: {
       info: (facts, message) => log.line('info', 'reload', { ...facts, message }),
       warn: (facts, message) => log.line('warn', 'reload', { ...facts, message }),

@@ -1,8 +1,9 @@
 /** Shows a simulation: one table over all runs, and one by class for each run. */
 import Table from 'cli-table3'
 import pc from 'picocolors'
+import { shownMs, shownRate } from '../admin/words.ts'
 import type { ClassSummary, SimReport } from '../sim/report.ts'
-import { shownCounts, shownMs, shownRate, shownShare } from './load-report.ts'
+import { shownCounts, shownShare } from './load-report.ts'
 import type { GoodputSearch, Setting, SimulatedRun, Simulation } from './simulate-runs.ts'
 
 const HEAD = [

@@ -35,7 +35,7 @@ export interface ReloaderOptions {
   readonly env: Environment
   readonly profiles?: ProfileFacts
   /** Puts the configuration into service; when it throws, the old one counts as still in service. */
-  readonly apply: (config: Config) => void | Promise<void>
+  readonly apply: (config: Config, changes: readonly string[]) => void | Promise<void>
   readonly log: ReloadLog
   /** Told of every result, e.g. for metrics. */
   readonly onResult?: (result: ReloadResult) => void
@@ -83,7 +83,7 @@ async function attempt(options: ReloaderOptions, current: Config): Promise<Reloa
   const needsRestart = restartKeys(current, config)
   if (sameConfig(current, config)) return { ok: true, config: current, changes, warnings, needsRestart }
   try {
-    await apply(config)
+    await apply(config, changes)
     return { ok: true, config, changes, warnings, needsRestart }
   } catch (error) {
     const message = `it is valid and could not be put into service: ${error instanceof Error ? error.message : String(error)}`

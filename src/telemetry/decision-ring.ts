@@ -13,7 +13,7 @@ export interface RingEntry {
 export interface RingFilter {
   readonly requestId?: string
   readonly className?: string
-  /** `admit`, `shed`, or `good`, `bad`, `excluded`. */
+  /** `admit`, `shed`, or `good`, `bad`, `excluded`; `missed`: served, and bad. */
   readonly verdict?: string
 }
 
@@ -117,9 +117,11 @@ function matches(entry: Held, { requestId, className, verdict }: RingFilter): bo
   const offer = entry.decision?.offer ?? entry.settlement?.offer
   if (requestId !== undefined && entry.requestId !== requestId) return false
   if (className !== undefined && offer?.slo.name !== className) return false
+  const { settlement } = entry
   const verdicts: readonly (string | undefined)[] = [
     entry.decision?.verdict.kind,
-    entry.settlement?.verdict.kind,
+    settlement?.verdict.kind,
+    settlement?.verdict.kind === 'bad' && settlement.outcome !== 'shed' ? 'missed' : undefined,
   ]
   return verdict === undefined || verdicts.includes(verdict)
 }

@@ -8,10 +8,13 @@ import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
 import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
 import { DecisionRing } from './decision-ring.ts'
 import type { BuildFacts, LoadedFacts } from './global-metrics.ts'
+import { Journal } from './journal.ts'
 import { bounded, errorFields, type Log, type LogFields } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
 import type { SamplePorts } from './samples.ts'
+import { Timeline } from './timeline.ts'
+import { TtftPairs } from './ttft-pairs.ts'
 
 export interface ObserverOptions {
   readonly catalog: SloCatalog
@@ -48,6 +51,9 @@ export class Observer {
   readonly attainment: Attainment
   readonly metrics: Metrics
   readonly decisions: DecisionRing
+  readonly timeline: Timeline
+  readonly journal = new Journal()
+  readonly ttftPairs = new TtftPairs()
   readonly log: Log
   readonly #health: SloHealth
   readonly #open = new Map<string, OpenDecision>()
@@ -61,6 +67,7 @@ export class Observer {
     this.attainment = new Attainment(catalog)
     this.metrics = new Metrics({ attainment: this.attainment, ports, build, predictionQuantile, nowMs })
     this.decisions = new DecisionRing(ring.entries, ring.bytes)
+    this.timeline = new Timeline(nowMs())
     this.log = options.log
     this.#health = new SloHealth(this.attainment)
     this.#nowMs = nowMs
@@ -78,8 +85,12 @@ export class Observer {
   onSettled(settlement: Settlement, exchange: ExchangeFacts = {}): void {
     const open = this.#open.get(settlement.requestId)
     this.#open.delete(settlement.requestId)
-    this.attainment.count(settlement, this.#nowMs())
+    const nowMs = this.#nowMs()
+    this.attainment.count(settlement, nowMs)
     this.metrics.settled(settlement)
+    const key = this.attainment.keyOf(settlement.offer)
+    this.timeline.settled(key, settlement, open?.decision.wouldHave, nowMs)
+    this.ttftPairs.settled(settlement, nowMs)
     this.decisions.settled(settlement)
     const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
@@ -117,6 +128,7 @@ export class Observer {
   onReplicaState(replica: string, from: ReplicaState | undefined, to: ReplicaState, why = ''): void {
     const level = to === 'down' || to === 'suspect' ? 'warn' : 'info'
     const fields = { replica: bounded(replica), from, to, ...(why === '' ? {} : { why: bounded(why) }) }
+    this.journal.add(this.#nowMs(), 'replica_state', fields)
     this.#often(`state ${replica} ${to}`, level, 'replica_state', fields)
   }
 
@@ -125,17 +137,19 @@ export class Observer {
     this.attainment.configure(loaded.catalog)
     this.metrics.configure(loaded.catalog)
     this.metrics.global.loaded(loaded, this.#unixMs())
-    this.log.line('info', 'config_loaded', { digest: loaded.digest, mode: loaded.mode, ...fields })
+    this.timeline.configure(loaded.catalog)
+    this.#happened('info', 'config_loaded', { digest: loaded.digest, mode: loaded.mode, ...fields })
   }
 
   /** A reload failed and the old configuration goes on; whoever reloads logs why. */
   onReloadFailed(): void {
     this.metrics.global.reloadFailed()
+    this.journal.add(this.#nowMs(), 'reload_failed', {})
   }
 
   /** Stages of shutting down, and whatever else happens once. */
   onEvent(event: string, fields: LogFields = {}): void {
-    this.log.line('info', event, fields)
+    this.#happened('info', event, fields)
   }
 
   /** The state of every series with an objective; a change since the last call is a log line. */
@@ -149,7 +163,7 @@ export class Observer {
       this.#states.set(id, state)
       if (from === state) continue
       const level = state === 'critical' ? 'error' : state === 'burning' ? 'warn' : 'info'
-      this.log.line(level, 'slo_state', {
+      this.#happened(level, 'slo_state', {
         model,
         class: className,
         product,
@@ -169,6 +183,12 @@ export class Observer {
   #forgetOldest(): void {
     const oldest = this.#open.keys().next().value
     if (oldest !== undefined) this.#open.delete(oldest)
+  }
+
+  /** A line that the journal keeps too. */
+  #happened(...[level, event, fields]: Required<Parameters<Log['line']>>): void {
+    this.journal.add(this.#nowMs(), event, fields)
+    this.log.line(level, event, fields)
   }
 
   #often(...line: Parameters<Log['often']>): void {

@@ -1,42 +1,9 @@
 /** The admin port, asked in memory. */
 import { describe, expect, it } from 'vitest'
-import { createAdminApp } from '../../src/admin/app.ts'
-import type { AdminPorts, ReloadResult } from '../../src/admin/ports.ts'
+import type { AdminPorts } from '../../src/admin/ports.ts'
 import { offerOf, settlementOf } from '../slo/facts.ts'
-import { agent, decisionOf, good, replicaOf, rig, shed } from '../telemetry/rig.ts'
-
-function setUp(change: Partial<AdminPorts> = {}) {
-  const made = rig()
-  const reloads: ReloadResult[] = []
-  const ports: AdminPorts = {
-    observer: made.observer,
-    samples: made.samples,
-    version: '0.1.0',
-    mode: () => 'enforce',
-    configDigest: () => 'abc',
-    configLoaded: () => true,
-    draining: () => false,
-    token: () => undefined,
-    reload: async () => {
-      const result = { ok: true, digest: 'new' } as const
-      reloads.push(result)
-      return result
-    },
-    predictor: () => ({ groups: [] }),
-    nowMs: () => made.clock.nowMs,
-    ...change,
-  }
-  const app = createAdminApp(ports)
-  const get = async (path: string, init: RequestInit = {}) => await app.request(path, init)
-  const json = async (path: string) => (await (await get(path)).json()) as Record<string, unknown>
-  return {
-    ...made,
-    get,
-    json,
-    reloads,
-    post: (path: string, init = {}) => get(path, { method: 'POST', ...init }),
-  }
-}
+import { agent, decisionOf, good, replicaOf, shed } from '../telemetry/rig.ts'
+import { setUp } from './admin-rig.ts'
 
 describe('probes', () => {
   it('are live whatever the upstream does', async () => {
@@ -287,31 +254,6 @@ describe('/-/reload', () => {
     expect(await answer.json()).toMatchObject({
       error: { code: 'invalid_config', problems: ['sluice.yaml:3:1 unknown key'] },
     })
-  })
-})
-
-describe('the page', () => {
-  it('shows the main numbers without a script, names escaped', async () => {
-    const { get, observer, parts } = setUp()
-    observer.onSettled(good())
-    parts.replicas = [replicaOf({ name: '<script>alert(1)</script>' })]
-    const answer = await get('/')
-    const text = await answer.text()
-    expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'")
-    expect(text).toContain('100.00 %')
-    expect(text).toContain('<td>chat</td>')
-    expect(text).toContain('&lt;script&gt;')
-    expect(text).not.toContain('<script')
-    expect(text).toContain('http-equiv="refresh"')
-  })
-
-  it('stands without traffic and without replicas', async () => {
-    const { get, parts } = setUp()
-    parts.replicas = []
-    const text = await (await get('/')).text()
-    expect(text).toContain('No request yet.')
-    expect(text).toContain('No replica.')
-    expect(text).not.toMatch(/NaN|undefined/)
   })
 })
 

@@ -1,8 +1,9 @@
 /** `sluice load` reads its flags, reports what it measured and says what is wrong. */
 import { afterEach, describe, expect, it } from 'vitest'
+import { shownMs } from '../../src/admin/words.ts'
 import { loadCommand } from '../../src/cli/load.ts'
 import { classesFrom, mixArgument, phasesOf } from '../../src/cli/load-options.ts'
-import { shownCounts, shownMs, shownShare } from '../../src/cli/load-report.ts'
+import { shownCounts, shownShare } from '../../src/cli/load-report.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
 import { answer, closeServers, scripted } from '../load/scripted-server.ts'
 
