@@ -57,6 +57,7 @@ export function stagedPorts(change: Partial<AdminPorts> = {}): AdminPorts {
     replicas: () => frozen?.replicas ?? [],
     waiting: () => frozen?.waiting ?? { requests: 0, tokens: 0, bytes: 0 },
     trust: () => [{ model: MODEL, state: 'trusted' }],
+    replicasWanted: () => undefined,
     runtime: () => ({
       loopLag: { p50Ms: 0, p99Ms: 0, maxMs: 0 },
       cpuSec: 0,

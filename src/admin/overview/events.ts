@@ -1,7 +1,6 @@
 /** Tells what happened to the whole (reloads, replicas, SLO states) in a sentence each. */
 import type { Ms } from '../../core/units.ts'
 import type { JournalEntry } from '../../telemetry/journal.ts'
-import { counted } from '../words.ts'
 
 export type EventKind = 'configuration' | 'replica' | 'promise' | 'life'
 
@@ -13,6 +12,9 @@ export interface EventFigures {
   readonly trouble: boolean
   readonly text: string
 }
+
+const RELOAD_FAILED =
+  'Reload refused: the file has problems, named in the log. The old configuration goes on.'
 
 /** What changed is told in full up to here. */
 const CHANGES_TOLD = 3
@@ -34,15 +36,8 @@ function sentenceOf({ event, fields }: JournalEntry): Omit<EventFigures, 'atMs'>
         trouble: false,
         text: loaded(text('digest'), text('mode'), fields.changes),
       }
-    case 'reload_failed': {
-      const problems = text('problems').split('\n').length
-      const count = counted(problems, 'problem')
-      return {
-        kind: 'configuration',
-        trouble: true,
-        text: `Reload refused: the file has ${count}, named in the log. The old configuration goes on.`,
-      }
-    }
+    case 'reload_failed':
+      return { kind: 'configuration', trouble: true, text: RELOAD_FAILED }
     case 'replica_state':
       return replicaChanged(text('replica'), fields.from === undefined ? undefined : text('from'), text('to'))
     case 'slo_state':

@@ -1,7 +1,7 @@
 /** Reads what each replica is doing: its books, its gauges, whether it is predicted well. */
 import type { ReplicaState } from '../../core/replica.ts'
+import type { TrustState } from '../../core/scheduler.ts'
 import type { Ms, Ratio, Tokens } from '../../core/units.ts'
-import type { TrustState } from '../../telemetry/samples.ts'
 import type { TtftPair } from '../../telemetry/ttft-pairs.ts'
 import type { AdminPorts } from '../ports.ts'
 
