@@ -3,78 +3,111 @@
  *
  *   npm run bench:goodput                     all of it; resumes where it was stopped
  *   npm run bench:goodput -- --quick          under 10 minutes on two cores
- *   npm run bench:goodput -- --only 8B-H100 --arms sluice,scorpio --loads 1.5,2 --seeds 3
+ *   npm run bench:goodput -- --parts core,robustness --only 8B-H100 --arms sluice,scorpio --loads 1.5,2 --seeds 3
+ *   npm run bench:goodput -- --traces DIR     also replays public traces (or SLUICE_TRACES=DIR)
+ *   npm run bench:goodput -- --write          also writes docs/goodput.md and docs/goodput.svg
  *
- * 1x is capacity: the highest rate at which the bare fleet keeps 90 % of requests good, found by bisection. Virtual
- * time only: the figures don't depend on the machine. Results are kept in .bench/goodput/ by what they were made from.
+ * Parts: core, factors, traces, robustness, cold, faults, tenants; --quick runs three of them unless told. 1x is
+ * capacity: the highest rate at which the bare fleet keeps 90 % of requests good, found by bisection. Virtual time
+ * only: the figures don't depend on the machine. Results are kept in .bench/goodput/ by what they were made from.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { ABLATIONS, ARMS, BARE, OURS, RIVALS } from './goodput/arms.mjs'
-import { digestOf, openCache } from './goodput/cache.mjs'
-import { runScenario } from './goodput/grid.mjs'
+import { ABLATIONS } from '../dist/policies/parts.js'
+import { ARMS, armOf, BARE, OURS, RIVALS } from './goodput/arms.mjs'
+import { openCache } from './goodput/cache.mjs'
+import { codeDigest } from './goodput/code-digest.mjs'
+import { lossesTable, shortTable } from './goodput/grid-tables.mjs'
+import { asText } from './goodput/layout.mjs'
+import { goodputPage } from './goodput/page.mjs'
+import { PARTS } from './goodput/parts.mjs'
+import { PLANS } from './goodput/plans.mjs'
+import { goodputPlot } from './goodput/plot.mjs'
 import { Pool } from './goodput/pool.mjs'
-import { CORE, FACTORS } from './goodput/scenarios.mjs'
-import { classTable, scenarioTable } from './goodput/tables.mjs'
+import { traceText, useTraces } from './goodput/requests.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const STATE = join(ROOT, '.bench', 'goodput')
+const SHORT_LOADS = [1, 1.5, 2, 3]
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
+    parts: { type: 'string' },
     only: { type: 'string' },
     arms: { type: 'string' },
     loads: { type: 'string' },
     seeds: { type: 'string' },
     threads: { type: 'string', default: '2' },
+    traces: { type: 'string', default: process.env.SLUICE_TRACES },
+    write: { type: 'boolean', default: false },
     out: { type: 'string', default: join(STATE, 'results.json') },
     help: { type: 'boolean', default: false },
   },
 })
 
-const PLANS = {
-  quick: {
-    loads: [0.8, 1, 1.5, 2, 3],
-    seeds: 3,
-    training: [1, 2],
-    tuningRounds: 1,
-    duration: { requests: 1200, shortestMs: 24_000, longestMs: 60_000 },
-  },
-  full: {
-    loads: [0.5, 0.8, 1, 1.5, 2, 2.5, 3],
-    seeds: 5,
-    training: [1, 1.5, 2.5],
-    tuningRounds: 2,
-    duration: { requests: 3000, shortestMs: 60_000, longestMs: 150_000 },
-  },
-}
-
 function planOf() {
   const plan = PLANS[options.quick ? 'quick' : 'full']
+  const loads = options.loads?.split(',').map(Number)
+  const seeds = options.seeds === undefined ? {} : { seeds: Number(options.seeds) }
   return {
     ...plan,
-    ...(options.loads === undefined ? {} : { loads: options.loads.split(',').map(Number) }),
-    ...(options.seeds === undefined ? {} : { seeds: Number(options.seeds) }),
+    ...(loads === undefined ? {} : { loads, factorLoads: loads }),
+    ...seeds,
+    cold: { ...plan.cold, ...seeds },
+    faults: { ...plan.faults, ...seeds },
+    tenants: { ...plan.tenants, ...seeds },
   }
 }
 
-function chosen(names, known, what) {
+/** The names in the text, each of which must be known; undefined without a text. */
+function chosen(text, known, what) {
+  const names = text?.split(',') ?? []
   for (const name of names) {
     if (!known.includes(name)) throw new Error(`no ${what} "${name}"; there are: ${known.join(', ')}`)
   }
-  return names
+  return text === undefined ? undefined : names
 }
 
-/** The code that a result hangs on: rivals don't change with our policies. */
-function codeDigests() {
-  const dist = (...names) => names.map((name) => join(ROOT, 'dist', name))
-  const bench = join(ROOT, 'bench', 'goodput')
-  const rival = digestOf([...dist('core', 'sim', 'slo', 'policies/rivals'), bench])
-  const ours = digestOf([...dist('core', 'sim', 'slo', 'policies', 'estimate'), bench])
-  return (_job, spec) => (ARMS[spec.arm]?.kind === 'ours' ? ours : rival)
+const here = (name) => new URL(`./goodput/${name}`, import.meta.url).href
+
+/** The code (and the trace) that a result hangs on: rivals don't change with our policies. */
+function codeNames() {
+  const known = new Map()
+  const once = (key, make) => known.get(key) ?? known.set(key, make()).get(key)
+  return (job, { arm, scenario }) => {
+    return once(`${job === 'bound'} ${arm} ${scenario.trace?.file}`, () => {
+      const traced = scenario.trace === undefined ? [] : [traceText(scenario.trace.file)]
+      if (job === 'bound') return codeDigest([here('bounds-of-run.mjs')], ...traced)
+      if (arm === undefined) return codeDigest([here('cell.mjs')], ...traced)
+      const { module, make } = armOf(arm)
+      return codeDigest([here('cell.mjs'), new URL(module, here('arms.mjs')).href], String(make), ...traced)
+    })
+  }
+}
+
+function openPool(traces) {
+  let computed = 0
+  const pool = new Pool({
+    threads: Number(options.threads),
+    workerUrl: new URL('./goodput/worker.mjs', import.meta.url),
+    workerData: { traces },
+    cache: openCache(join(STATE, 'cache.jsonl')),
+    codeOf: codeNames(),
+    onDone: () => {
+      if (++computed % 50 === 0) console.error(`${computed} runs computed, ${pool.waiting} waiting`)
+    },
+  })
+  return pool
+}
+
+/** Who runs: those named, or those for whom the plan has time. */
+function armsOf({ rivals = RIVALS, variants = true }) {
+  const ours = ['sluice-prior', 'clairvoyant', ...Object.keys(ABLATIONS)]
+  const standard = [OURS, BARE, ...rivals, ...(variants ? ours : [])]
+  return chosen(options.arms, [...new Set([...Object.keys(ARMS), ...ours])], 'arm') ?? standard
 }
 
 async function main() {
@@ -83,36 +116,37 @@ async function main() {
     return
   }
   const plan = planOf()
-  const scenarios = [...CORE, ...FACTORS]
-  const ids = scenarios.map(({ id }) => id)
-  const wanted = chosen(options.only?.split(',') ?? CORE.map(({ id }) => id), ids, 'scenario')
-  const arms = chosen(
-    options.arms?.split(',') ?? [OURS, BARE, ...RIVALS, ...ABLATIONS],
-    Object.keys(ARMS),
-    'arm',
-  )
-  let computed = 0
-  const pool = new Pool({
-    threads: Number(options.threads),
-    cache: openCache(join(STATE, 'cache.jsonl')),
-    codeOf: codeDigests(),
-    onDone: () => {
-      if (++computed % 50 === 0) console.error(`${computed} runs`)
-    },
-  })
-  const results = []
+  useTraces(options.traces)
+  const names = chosen(options.parts, Object.keys(PARTS), 'part') ?? plan.parts
+  const pool = openPool(options.traces)
+  const sections = []
   try {
-    for (const scenario of scenarios.filter(({ id }) => wanted.includes(id))) {
-      const result = await runScenario(pool, scenario, arms, plan)
-      results.push(result)
-      console.log(`${scenarioTable(result)}\n`)
-      if (plan.loads.includes(2)) console.log(`${classTable(result, 2, arms)}\n`)
+    for (const name of names) {
+      if (name === 'traces' && options.traces === undefined) continue
+      const part = await PARTS[name]({ pool, plan, arms: armsOf(plan), only: options.only?.split(',') })
+      if (part.results.length === 0) continue
+      for (const table of part.tables) console.log(`${asText(table)}\n`)
+      sections.push({ name, ...part })
     }
   } finally {
     await pool.close()
   }
+  conclude(plan, sections)
+}
+
+/** Losses first: the last thing printed is what a reader should see first. */
+function conclude(plan, sections) {
+  const grids = sections.filter(({ isGrid }) => isGrid).flatMap(({ results }) => results)
+  const core = sections.find(({ name }) => name === 'core')?.results ?? []
+  const losses = lossesTable(grids)
+  const short = shortTable(core, SHORT_LOADS)
+  console.log(`${asText(losses)}\n\n${asText(short)}`)
   mkdirSync(STATE, { recursive: true })
-  writeFileSync(options.out, `${JSON.stringify({ plan, results }, null, 1)}\n`)
+  writeFileSync(options.out, `${JSON.stringify({ plan, sections }, null, 1)}\n`)
+  if (!options.write) return
+  const command = `npm run bench:goodput --${options.quick ? ' --quick' : ''} --write`
+  writeFileSync(join(ROOT, 'docs', 'goodput.md'), goodputPage({ command, losses, short, sections }))
+  writeFileSync(join(ROOT, 'docs', 'goodput.svg'), goodputPlot(core))
 }
 
 await main()

@@ -2,42 +2,56 @@
 import { Worker } from 'node:worker_threads'
 
 /** Longest run of one job. */
-const JOB_LIMIT_MS = 180_000
+const JOB_LIMIT_MS = 240_000
 
 export class Pool {
   #idle = []
   #queue = []
   #alive = new Set()
-  #cache
-  #codeOf
-  #onDone
+  /** Answers under way, by what was asked, so that nothing runs twice. */
+  #pending = new Map()
+  #options
   #jobs = 0
 
-  /** `codeOf(job, spec)` names the code that the result hangs on; `onDone` hears of each result that was computed. */
-  constructor({ threads, cache, codeOf, onDone = () => {} }) {
-    this.#cache = cache
-    this.#codeOf = codeOf
-    this.#onDone = onDone
+  /**
+   * `codeOf(job, spec)` names the code that the result hangs on; `onDone` hears of each result that was computed.
+   * `workerUrl` and `workerData` are the thread's.
+   */
+  constructor({ threads, onDone = () => {}, ...options }) {
+    this.#options = { onDone, ...options }
     for (let n = 0; n < threads; n++) this.#idle.push(this.#start())
   }
 
   /** The result of a job, computed or remembered. Rejects when it fails or takes too long. */
   run(job, spec) {
-    const parts = [job, spec, this.#codeOf(job, spec)]
-    const known = this.#cache.get(parts)
+    const { cache, codeOf } = this.#options
+    const parts = [job, spec, codeOf(job, spec)]
+    const known = cache.get(parts)
     if (known !== undefined) return Promise.resolve(known)
-    return new Promise((resolve, reject) => {
+    const key = JSON.stringify(parts)
+    const running = this.#pending.get(key)
+    if (running !== undefined) return running
+    const answer = new Promise((resolve, reject) => {
       this.#queue.push({ job, spec, parts, resolve, reject })
       this.#next()
-    })
+    }).finally(() => this.#pending.delete(key))
+    this.#pending.set(key, answer)
+    return answer
+  }
+
+  /** Jobs that wait for a thread. */
+  get waiting() {
+    return this.#queue.length
   }
 
   async close() {
+    this.#queue = []
     await Promise.all([...this.#alive].map((worker) => worker.terminate()))
   }
 
   #start() {
-    const worker = new Worker(new URL('./worker.mjs', import.meta.url))
+    const { workerUrl, workerData } = this.#options
+    const worker = new Worker(workerUrl, { workerData })
     this.#alive.add(worker)
     return worker
   }
@@ -46,7 +60,6 @@ export class Pool {
     if (this.#queue.length === 0 || this.#idle.length === 0) return
     const worker = this.#idle.pop()
     const { job, spec, parts, resolve, reject } = this.#queue.shift()
-    const id = ++this.#jobs
     const done = (next) => {
       clearTimeout(limit)
       worker.off('error', fail)
@@ -68,12 +81,12 @@ export class Pool {
         reject(new Error(`${job} of ${JSON.stringify(spec)} failed: ${error}`))
         return
       }
-      this.#cache.put(parts, result)
-      this.#onDone(job, spec, result)
+      this.#options.cache.put(parts, result)
+      this.#options.onDone(job, spec)
       resolve(result)
     }
     worker.once('error', fail)
     worker.once('message', take)
-    worker.postMessage({ id, job, spec })
+    worker.postMessage({ id: ++this.#jobs, job, spec })
   }
 }

@@ -1,124 +1,113 @@
-/** What is run: fleets, workloads and arrivals, each named, so that a result says how to repeat it. */
-import { WORKLOAD_CLASSES } from '../../dist/sim/classes.js'
-import { logNormal } from '../../dist/sim/lengths.js'
-import { profile } from '../../dist/sim/profiles.js'
-import { generateWorkload } from '../../dist/sim/workload.js'
-import { WORKLOADS } from '../../dist/sim/workloads.js'
-
-/** Deviation of step times; no real engine is exact. */
-const STEP_JITTER_RATIO = 0.05
-/** What still runs that long after the last arrival is left by its client: above the longest promise. */
-export const DRAIN_MS = 30_000
-
-/** The promises: those of the built-in classes, each request worth the same, since a count of them is compared. */
-export const CLASSES = {
-  ...Object.fromEntries(Object.entries(WORKLOAD_CLASSES).map(([name, slo]) => [name, { ...slo, weight: 1 }])),
-  document: { ...WORKLOAD_CLASSES.chat, name: 'document', ttftPer1kTokensMs: 250, weight: 1 },
-}
-
-const chat = WORKLOADS.find(({ name }) => name === 'chat')
-const only = (change) => [{ ...chat, share: 1, ...change }]
-
-/** Mixes by name; `mixed` is the five classes. */
-export const MIXES = {
-  mixed: WORKLOADS,
-  'short-chat': only({
-    prompt: logNormal(250, 0.6),
-    output: logNormal(120, 0.7),
-    shared: { families: 4, tokens: 128 },
-  }),
-  'long-prompts': only({
-    name: 'document',
-    prompt: logNormal(5000, 0.6),
-    output: logNormal(100, 0.6),
-    shared: { families: 20, tokens: 512 },
-  }),
-  'long-answers': only({
-    prompt: logNormal(250, 0.6),
-    output: logNormal(700, 0.7),
-    maxTokens: 2048,
-    shared: { families: 4, tokens: 128 },
-  }),
-}
-
-/** In each cycle this much of the time has 2.5 times the rate of the rest; the mean stays. */
-const BURST = { cycleMs: 20_000, highMs: 5000, factor: 2.5 }
-
-/** Rate segments of that mean. */
-function segmentsOf(arrivals, ratePerSec, durationMs) {
-  if (arrivals !== 'burst') return [{ durationMs, fromPerSec: ratePerSec }]
-  const { cycleMs, highMs, factor } = BURST
-  const lowPerSec = (ratePerSec * cycleMs) / (cycleMs + highMs * (factor - 1))
-  const segments = []
-  for (let atMs = 0; atMs < durationMs; atMs += cycleMs) {
-    const left = durationMs - atMs
-    segments.push({ durationMs: Math.min(cycleMs - highMs, left), fromPerSec: lowPerSec })
-    if (left > cycleMs - highMs)
-      segments.push({ durationMs: Math.min(highMs, left - cycleMs + highMs), fromPerSec: lowPerSec * factor })
-  }
-  return segments
-}
-
-/** The requests of a run, in order of arrival. */
-export function requestsOf(scenario, ratePerSec, durationMs, seed) {
-  const [first, second] = scenario.mix.split('>')
-  const part = (mix, lengthMs, partSeed) => [
-    ...generateWorkload({
-      seed: partSeed,
-      segments: segmentsOf(scenario.arrivals, ratePerSec, lengthMs),
-      classes: MIXES[mix],
-    }),
-  ]
-  if (second === undefined) return part(first, durationMs, seed)
-  // A workload that turns into another at half-time.
-  const later = part(second, durationMs / 2, seed + 500).map((request) => ({
-    ...request,
-    id: `x${request.id}`,
-    atMs: request.atMs + durationMs / 2,
-  }))
-  return [...part(first, durationMs / 2, seed), ...later]
-}
-
-/** The engines of the fleet. */
-export function enginesOf(scenario, change = {}) {
-  const { maxNumBatchedTokens } = scenario
-  const engine = {
-    profile: profile(scenario.profile),
-    jitterRatio: STEP_JITTER_RATIO,
-    ...(maxNumBatchedTokens === undefined ? {} : { maxNumBatchedTokens }),
-    ...change,
-  }
-  return Array.from({ length: scenario.replicas }, () => engine)
-}
+/**
+ * What is run, as plain values: fleets, workloads, arrivals and faults, each named, so that a result says how to repeat
+ * it. A scenario draws from one named workload, or `shift`s from one to another at half-time, or has `tenants` with a
+ * workload each, or replays a `trace`. Where several workloads meet, each comes at the same load of its own capacity.
+ */
 
 const BASE = {
   profile: 'Llama-3.1-8B/H100-80G-SXM/tp1',
   replicas: 4,
-  arrivals: 'poisson',
-  mix: 'mixed',
+  engine: {},
+  workload: 'mixed',
 }
+
+/** In each 20 s, 5 s have 2.5 times the mean rate. */
+const BURST = { rhythm: { kind: 'onOff', onMs: 5000, offMs: 15_000, onRatio: 2.5 } }
+
 const scenario = (id, change = {}) => ({ id, ...BASE, ...change })
 
 /** The core grid: three fleets under the five classes. */
 export const CORE = [
   scenario('8B-H100'),
-  scenario('8B-A100-2048', { profile: 'Llama-3.1-8B/A100-80G-SXM/tp1', maxNumBatchedTokens: 2048 }),
+  scenario('8B-A100-2048', {
+    profile: 'Llama-3.1-8B/A100-80G-SXM/tp1',
+    engine: { maxNumBatchedTokens: 2048 },
+  }),
   scenario('70B-H100-TP4', { profile: 'Llama-3.1-70B/H100-80G-SXM/tp4' }),
 ]
 
-/** One thing different from the first of the core each. */
+/**
+ * One thing different from the first of the core each. Settings are per replica, so the large fleet, which is slow to
+ * simulate, is run with those found on four replicas and for a shorter time.
+ */
 export const FACTORS = [
   scenario('1-replica', { replicas: 1 }),
-  scenario('16-replicas', { replicas: 16 }),
-  scenario('burst', { arrivals: 'burst' }),
-  scenario('chunk-512', { maxNumBatchedTokens: 512 }),
-  scenario('chunk-2048', { maxNumBatchedTokens: 2048 }),
+  scenario('16-replicas', { replicas: 16, settingsOf: '8B-H100', durationMs: 24_000 }),
+  scenario('burst', { arrivals: BURST }),
+  scenario('chunk-512', { engine: { maxNumBatchedTokens: 512 } }),
+  scenario('chunk-2048', { engine: { maxNumBatchedTokens: 2048 } }),
 ]
+
+/** Public traces on one replica, by the names that they have in the folder that is offered. */
+export const TRACES = [
+  scenario('azure-code-burst', {
+    replicas: 1,
+    trace: { file: 'azure-2023-code-burst5min.csv', className: 'autocomplete' },
+  }),
+  scenario('azure-conversations', {
+    replicas: 1,
+    trace: { file: 'azure-2023-conv.csv', className: 'chat' },
+  }),
+  scenario('mooncake-conversations', {
+    replicas: 1,
+    trace: { file: 'mooncake-conversation-busy10min.jsonl', className: 'document' },
+  }),
+]
+
+/** Many workloads are many runs, so each meets a small fleet. */
+const small = (id, change) => scenario(id, { replicas: 2, ...change })
+
+const PARTS = ['mixed', 'short-chat', 'long-prompts', 'long-answers'].map((workload) =>
+  small(workload, { workload }),
+)
 
 /** Workloads over which one setting has to hold. */
 export const ROBUSTNESS = [
-  CORE[0],
-  ...['short-chat', 'long-prompts', 'long-answers', 'short-chat>long-prompts', 'long-answers>short-chat'].map(
-    (mix) => scenario(mix, { mix }),
-  ),
+  ...PARTS,
+  small('short-chat, then long-prompts', { shift: ['short-chat', 'long-prompts'] }),
+  small('long-answers, then short-chat', { shift: ['long-answers', 'short-chat'] }),
+  scenario('mixed, then a slow replica', {
+    faults: [{ kind: 'slow', replicaIndex: 0, speedRatio: 0.5, fromRatio: 0.5 }],
+  }),
 ]
+
+/** Tenants with equal shares of the fleet whose requests cost differently. */
+export const TENANTS = small('tenants', { tenants: ['short-chat', 'long-prompts', 'long-answers'] })
+
+/** When what breaks does so, as part of the run. */
+const BREAKS_RATIO = 0.25
+
+/** What breaks, and the part of the fleet that is left; `estimatorBias` is for whoever is told the profile. */
+export const FAULTS = [
+  scenario('slow replica', {
+    faults: [{ kind: 'slow', replicaIndex: 0, speedRatio: 0.5, fromRatio: BREAKS_RATIO }],
+    leftRatio: 7 / 8,
+  }),
+  scenario('dead replica', {
+    faults: [{ kind: 'dead', replicaIndex: 0, fromRatio: BREAKS_RATIO }],
+    leftRatio: 3 / 4,
+  }),
+  scenario('frozen metrics', {
+    faults: [{ kind: 'frozenMetrics', fromRatio: BREAKS_RATIO }],
+    leftRatio: 1,
+  }),
+  scenario('estimates twice too high', { faults: [{ kind: 'estimatorBias', ratio: 2 }], leftRatio: 1 }),
+  scenario('estimates twice too low', { faults: [{ kind: 'estimatorBias', ratio: 0.5 }], leftRatio: 1 }),
+]
+
+/** The workloads whose own capacities have to be known first; empty for a scenario with one workload. */
+export function partsOf({ shift, tenants }) {
+  const names = shift ?? tenants ?? []
+  return names.map((name) => PARTS.find(({ id }) => id === name))
+}
+
+/** The part of a scenario that a run hangs on. */
+export function essenceOf({ id, settingsOf, durationMs, leftRatio, ...essence }) {
+  return essence
+}
+
+/** A word or two on what comes. */
+export function describe({ workload, shift, tenants, trace, arrivals }) {
+  const what = trace?.file ?? shift?.join(', then ') ?? tenants?.join(' + ') ?? workload
+  return arrivals === undefined ? what : `${what} in bursts`
+}

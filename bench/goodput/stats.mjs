@@ -1,4 +1,4 @@
-/** Means over seeds with their 95 % confidence intervals. */
+/** Means over seeds with their 95 % confidence intervals, quantiles, and Jain's index. */
 
 /** Student's t at 97.5 % for 1 to 9 degrees of freedom. */
 const T_975 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]
@@ -15,4 +15,17 @@ export function meanOf(values) {
 /** The mean difference of pairs of the same seed. */
 export function pairedDifference(ours, theirs) {
   return meanOf(ours.map((value, index) => value - theirs[index]))
+}
+
+/** The nearest-rank quantile; undefined without values. */
+export function quantile(values, share) {
+  if (values.length === 0) return undefined
+  return [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)]
+}
+
+/** (sum x)^2 / (n sum x^2): 1 when all have the same, 1/n when one has everything (Jain, DEC-TR-301, 1984). */
+export function jainIndex(values) {
+  const sum = values.reduce((total, value) => total + value, 0)
+  const squares = values.reduce((total, value) => total + value ** 2, 0)
+  return squares === 0 ? 1 : sum ** 2 / (values.length * squares)
 }

@@ -1,4 +1,4 @@
-/** Finds an arm's best setting on a training seed: one axis after the other, over and over until none is better. */
+/** Finds the best setting of an arm: one axis after the other, over and over until none is better. */
 
 /** Better by less than this is noise. */
 const NOISE_RATIO = 0.002

@@ -1,0 +1,143 @@
+/** The parts of the bench: each runs its scenarios and returns `{ title, isGrid?, results, tables }`. */
+import { BARE, OURS, RIVALS } from './arms.mjs'
+import { carriedLoad, openScenario, runScenario, tuneArm } from './grid.mjs'
+import { classTable, scenarioTable } from './grid-tables.mjs'
+import { besideBest, runOverall } from './robustness.mjs'
+import { CORE, FACTORS, FAULTS, ROBUSTNESS, TENANTS, TRACES } from './scenarios.mjs'
+import { boundsOf, schedulesOf } from './search.mjs'
+import {
+  besideTable,
+  coldTable,
+  faultTable,
+  overallByWorkload,
+  overallTable,
+  tenantTable,
+} from './trial-tables.mjs'
+import { coldStart, faultTrial } from './trials.mjs'
+
+/** Classes, waste and shed latency are shown at that load. */
+const CLASS_LOAD = 2
+
+const wanted = (scenarios, only) => scenarios.filter(({ id }) => only === undefined || only.includes(id))
+const rivalsOf = (arms) => arms.filter((arm) => RIVALS.includes(arm))
+/** Ours, the bare fleet and the rivals: what a factor is told by. */
+const compared = (arms) => arms.filter((arm) => arm === OURS || arm === BARE || RIVALS.includes(arm))
+
+/** Results in turn, so that a run that is stopped has finished what it began. */
+async function inTurn(items, run) {
+  const results = []
+  for (const item of items) results.push(await run(item))
+  return results
+}
+
+const gridTables = (results) =>
+  results.flatMap((result) => {
+    const hasClasses = result.rows.some(({ load }) => load === CLASS_LOAD)
+    return [scenarioTable(result), ...(hasClasses ? [classTable(result, CLASS_LOAD)] : [])]
+  })
+
+async function core({ pool, plan, arms, only }) {
+  const results = await inTurn(wanted(CORE, only), async (scenario) => {
+    const result = await runScenario(pool, scenario, arms, plan)
+    const { loads, seeds } = plan
+    const { tuned } = result
+    const [bounds, schedules, carried] = await Promise.all([
+      boundsOf(pool, result, { loads, seeds: Math.min(seeds, plan.schedules.seeds) }),
+      schedulesOf(pool, result, tuned, {
+        ...plan.schedules,
+        loads: plan.schedules.loads.filter((load) => loads.includes(load)),
+        seeds: Math.min(seeds, plan.schedules.seeds),
+      }),
+      carriedBy(pool, result, compared(arms), plan),
+    ])
+    return { ...result, bounds, schedules, carried }
+  })
+  return { title: 'Three fleets', isGrid: true, results, tables: gridTables(results) }
+}
+
+async function carriedBy(pool, result, arms, plan) {
+  const entries = arms.map(async (arm) => [
+    arm,
+    await carriedLoad(pool, result, arm, result.tuned[arm].setting, plan),
+  ])
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+/** Settings tuned on another scenario, by arm; undefined where a scenario has its own. */
+async function borrowedSettings(pool, { settingsOf }, arms, plan) {
+  if (settingsOf === undefined) return undefined
+  const opened = await openScenario(
+    pool,
+    CORE.find(({ id }) => id === settingsOf),
+    plan,
+  )
+  const entries = arms.map(async (arm) => [arm, await tuneArm(pool, opened, arm, plan)])
+  return Object.fromEntries(await Promise.all(entries))
+}
+
+function gridOf(title, scenarios) {
+  return async ({ pool, plan, arms, only }) => {
+    const own = compared(arms)
+    const results = await inTurn(wanted(scenarios, only), async (scenario) => {
+      const settings = await borrowedSettings(pool, scenario, own, plan)
+      return runScenario(pool, scenario, own, { ...plan, loads: plan.factorLoads }, settings)
+    })
+    return { title, isGrid: true, results, tables: gridTables(results) }
+  }
+}
+
+const isRobustRival = (arm, { robustRivals }) => robustRivals === undefined || robustRivals.includes(arm)
+
+async function robustness({ pool, plan, arms, only }) {
+  const loads = plan.robustLoads
+  const own = compared(arms).filter((arm) => arm === OURS || arm === BARE || isRobustRival(arm, plan))
+  const results = await inTurn(wanted(ROBUSTNESS, only), (scenario) =>
+    runScenario(pool, scenario, own, { ...plan, loads }),
+  )
+  const rivals = rivalsOf(own)
+  if (results.length === 0 || rivals.length === 0) return { title: 'Robustness', results: [], tables: [] }
+  const overall = Object.fromEntries(
+    await inTurn(rivals, async (arm) => [arm, await runOverall(pool, results, arm, { ...plan, loads })]),
+  )
+  const beside = besideBest(results, OURS, rivals, loads)
+  return {
+    title: 'One setting, many workloads',
+    isGrid: true,
+    results,
+    overall,
+    tables: [
+      besideTable(beside, loads),
+      overallTable(results, overall, beside, loads),
+      overallByWorkload(results, overall, loads),
+    ],
+  }
+}
+
+async function cold({ pool, plan, only }) {
+  const scenarios = wanted(ROBUSTNESS, only).filter(({ faults }) => faults === undefined)
+  const results = await inTurn(scenarios, (scenario) => coldStart(pool, scenario, plan))
+  return { title: 'Cold start', results, tables: [coldTable(results, plan.cold)] }
+}
+
+async function faults({ pool, plan, only }) {
+  const results = await inTurn(wanted(FAULTS, only), (scenario) => faultTrial(pool, scenario, plan))
+  return { title: 'Faults', results, tables: [faultTable(results, plan.faults)] }
+}
+
+async function tenants({ pool, plan, arms, only }) {
+  const { load, seeds } = plan.tenants
+  const results = await inTurn(wanted([TENANTS], only), (scenario) =>
+    runScenario(pool, scenario, compared(arms), { ...plan, seeds, loads: [load] }),
+  )
+  return { title: 'Tenants', results, tables: results.map((result) => tenantTable(result, load)) }
+}
+
+export const PARTS = {
+  core,
+  factors: gridOf('One thing different from the first fleet', FACTORS),
+  traces: gridOf('Public traces', TRACES),
+  robustness,
+  cold,
+  faults,
+  tenants,
+}

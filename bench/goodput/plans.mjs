@@ -1,0 +1,44 @@
+/** How much is run: everything, or what fits into ten minutes on two cores. */
+
+const CARRIES = { goodRatio: 0.9, highest: 4 }
+
+export const PLANS = {
+  full: {
+    parts: ['core', 'factors', 'traces', 'robustness', 'cold', 'faults', 'tenants'],
+    loads: [0.5, 0.8, 1, 1.5, 2, 2.5, 3],
+    seeds: 5,
+    training: [1, 1.5, 2.5],
+    tuningRounds: 2,
+    overallRounds: 1,
+    duration: { requests: 6000, shortestMs: 90_000, longestMs: 180_000 },
+    carries: { ...CARRIES, halvings: 6, seeds: 2 },
+    schedules: { loads: [0.8, 1, 1.5, 2, 2.5, 3], seeds: 3, replays: 16 },
+    factorLoads: [0.8, 1, 1.5, 2, 3],
+    robustLoads: [1, 1.5, 2],
+    cold: { load: 2, watchedMs: 90_000, seeds: 5 },
+    faults: { load: 1.5, seeds: 5 },
+    tenants: { load: 2, seeds: 5 },
+  },
+  quick: {
+    parts: ['core', 'robustness', 'cold'],
+    loads: [0.8, 1, 1.5, 2, 3],
+    seeds: 3,
+    training: [1, 2],
+    tuningRounds: 1,
+    /** Every second value of a long axis is tried. */
+    tuningStride: 2,
+    overallRounds: 0,
+    duration: { requests: 1500, shortestMs: 36_000, longestMs: 60_000 },
+    carries: { ...CARRIES, halvings: 4, seeds: 1 },
+    schedules: { loads: [2], seeds: 1, replays: 7 },
+    factorLoads: [1, 2],
+    robustLoads: [1, 2],
+    cold: { load: 2, watchedMs: 36_000, seeds: 2 },
+    faults: { load: 1.5, seeds: 2 },
+    tenants: { load: 2, seeds: 3 },
+    /** The rivals that are set up in practice, and the strongest one, which is too slow for many workloads. */
+    rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap', 'scorpio'],
+    variants: false,
+    robustRivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'],
+  },
+}

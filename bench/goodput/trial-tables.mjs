@@ -1,0 +1,127 @@
+/** Robustness, cold start, faults and tenants as tables. */
+import { BARE, OURS, shownSetting } from './arms.mjs'
+import { armsOf } from './grid-tables.mjs'
+import { percent, spread } from './layout.mjs'
+import { overWorkloads, scoresOf } from './robustness.mjs'
+import { jainIndex, meanOf } from './stats.mjs'
+
+/** One untouched configuration of ours beside the best rival of each workload at its best setting for it. */
+export function besideTable(beside, loads) {
+  const ratios = beside.map(({ ratios }) => meanOf(ratios).mean)
+  return {
+    title: `Robustness: one untouched Sluice beside the best rival of each workload, mean over ${loads.map((load) => `${load}x`).join(', ')}`,
+    head: ['workload', 'Sluice, % good', 'best rival', 'ratio', 'which', 'its setting for this workload'],
+    rows: beside.map(({ workload, own, best, ratios: of }) => [
+      workload,
+      spread(meanOf(own)),
+      spread(meanOf(best.scores)),
+      ratioText(meanOf(of)),
+      best.arm,
+      shownSetting(best.setting),
+    ]),
+    notes: [`Worst ratio ${Math.min(...ratios).toFixed(3)}, mean ${meanOf(ratios).mean.toFixed(3)}.`],
+  }
+}
+
+const ratioText = ({ mean, halfWidth }) =>
+  Number.isNaN(halfWidth) ? mean.toFixed(3) : `${mean.toFixed(3)} ±${halfWidth.toFixed(3)}`
+
+/** Each arm in times of the best rival of each workload: tuned for each, and with one setting for all. */
+export function overallTable(results, overall, beside, loads) {
+  const tunedRows = results.flatMap(({ rows }) => rows)
+  const cells = ({ worst, mean, at }) => [worst.toFixed(2), at, mean.toFixed(2)]
+  const ours = cells(overWorkloads(tunedRows, OURS, beside, loads))
+  const rivals = Object.entries(overall).map(([arm, { setting, rows }]) => {
+    const tuned = overWorkloads(tunedRows, arm, beside, loads)
+    const single = overWorkloads(rows, arm, beside, loads)
+    return { mean: single.mean, line: [arm, ...cells(tuned), ...cells(single), shownSetting(setting)] }
+  })
+  rivals.sort((a, b) => b.mean - a.mean)
+  return {
+    title: 'Robustness: in times of the best rival tuned for each workload (1 = as good as that)',
+    head: [
+      '',
+      'tuned for each: worst',
+      'where',
+      'mean',
+      'one setting for all: worst',
+      'where',
+      'mean',
+      'that setting',
+    ],
+    rows: [['Sluice', ...ours, ...ours, 'untouched'], ...rivals.map(({ line }) => line)],
+  }
+}
+
+/** Attainment by workload of one setting for all. */
+export function overallByWorkload(results, overall, loads) {
+  const tunedRows = results.flatMap(({ rows }) => rows)
+  const ids = results.map(({ scenario }) => scenario.id)
+  const line = (name, rows, arm) => [
+    name,
+    ...ids.map((id) => percent(meanOf(scoresOf(rows, arm, id, loads)).mean)),
+  ]
+  return {
+    title: 'Robustness: % good by workload, each rival with its one setting for all',
+    head: ['', ...ids],
+    rows: [
+      line('Sluice', tunedRows, OURS),
+      line(`${BARE} (bare)`, tunedRows, BARE),
+      ...Object.entries(overall).map(([arm, { rows }]) => line(arm, rows, arm)),
+    ],
+  }
+}
+
+/** The first seconds in overload with nothing learnt, in times of the steady value. */
+export function coldTable(trials, { load }) {
+  const rows = trials.map((rowsOfOne) => {
+    const of = (field) => meanOf(rowsOfOne.map((row) => row[field])).mean
+    const steady = of('steady')
+    return [
+      rowsOfOne[0].scenario,
+      percent(of('first')),
+      percent(of('then')),
+      percent(steady),
+      (of('first') / steady).toFixed(2),
+      (of('then') / steady).toFixed(2),
+    ]
+  })
+  return {
+    title: `Cold start: nothing learnt, no profile, straight into ${load}x (where a workload shifts: from its shift)`,
+    head: ['workload', 'first 10 s, % good', 'then', 'steady', 'first/steady', 'then/steady'],
+    rows,
+    notes: ['Wanted: first/steady at least 0.70, then/steady at least 0.95.'],
+  }
+}
+
+export function faultTable(trials, { load }) {
+  return {
+    title: `Faults at ${load}x of the healthy fleet: goodput in times of a healthy fleet as large as what is left`,
+    head: ['fault', 'arm', 'ratio'],
+    rows: trials.map((rows) => [
+      rows[0].scenario,
+      rows[0].arm,
+      ratioText(meanOf(rows.map(({ ratio }) => ratio))),
+    ]),
+    notes: ['Wanted: at least 0.90.'],
+  }
+}
+
+/** Tenants that each offer the same part of what the fleet can carry, in requests of unequal cost. */
+export function tenantTable({ rows }, load) {
+  const names = Object.keys(rows[0].tenants).sort()
+  return {
+    title: `Tenants with equal shares and unequal requests at ${load}x`,
+    head: ['good of judged, %', ...names, 'all', 'Jain index'],
+    rows: armsOf(rows).map((arm) => {
+      const own = rows.filter((row) => row.arm === arm && row.load === load)
+      const shares = names.map((name) => {
+        const sum = (field) => own.reduce((total, row) => total + row.tenants[name][field], 0)
+        return sum('good') / sum('judged')
+      })
+      const all = spread(meanOf(own.map(({ attained }) => attained)))
+      return [arm, ...shares.map(percent), all, jainIndex(shares).toFixed(3)]
+    }),
+    notes: ['Wanted: a Jain index of at least 0.95.'],
+  }
+}

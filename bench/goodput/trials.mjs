@@ -1,0 +1,64 @@
+/** Trials of our own scheduler alone: straight into overload with nothing learnt, and with something broken. */
+import { OURS } from './arms.mjs'
+import { openScenario, runCell, testSeeds } from './grid.mjs'
+import { CORE } from './scenarios.mjs'
+
+const FIRST_MS = 10_000
+
+const ratioOf = ({ good, judged }) => (judged === 0 ? 1 : good / judged)
+
+/**
+ * Straight into overload: attainment of what arrives in the first 10 s, from then to half the time, and in the second
+ * half, which is the steady value. A workload that shifts is watched from its shift. One row a seed.
+ */
+export async function coldStart(pool, scenario, plan) {
+  const { load, watchedMs, seeds } = plan.cold
+  const opened = await openScenario(pool, scenario, plan)
+  const shiftsAtMs = scenario.shift === undefined ? 0 : watchedMs
+  const durationMs = shiftsAtMs + watchedMs
+  const middleMs = shiftsAtMs + watchedMs / 2
+  const windows = [
+    [shiftsAtMs, shiftsAtMs + FIRST_MS],
+    [shiftsAtMs + FIRST_MS, middleMs],
+    [middleMs, durationMs],
+  ]
+  return Promise.all(
+    testSeeds(seeds).map(async (seed) => {
+      const cell = { arm: OURS, setting: {}, load, seed, windows }
+      const { windows: counted } = await runCell(pool, { ...opened, durationMs }, cell)
+      const [first, then, steady] = counted.map(ratioOf)
+      return { scenario: scenario.id, seed, first, then, steady }
+    }),
+  )
+}
+
+/**
+ * Goodput once something is broken over that of a healthy fleet as large as what is left, at the same rate; between
+ * two whole numbers of replicas it is taken in proportion. One row a seed.
+ */
+export async function faultTrial(pool, scenario, plan) {
+  const { load, seeds } = plan.faults
+  const opened = await openScenario(pool, CORE[0], plan)
+  const { durationMs } = opened
+  const arm = scenario.faults.some(({ kind }) => kind === 'estimatorBias') ? 'sluice-prior' : OURS
+  const fromMs = Math.max(...scenario.faults.map(({ fromRatio = 0 }) => fromRatio)) * durationMs
+  const windows = [[fromMs, durationMs]]
+  const goodOf = async (change, seed) => {
+    const { leftRatio, ...changed } = { ...opened.scenario, ...change }
+    const cell = { arm, setting: {}, load, seed, windows }
+    return (await runCell(pool, { ...opened, scenario: changed }, cell)).windows[0].good
+  }
+  const left = scenario.leftRatio * scenario.replicas
+  return Promise.all(
+    testSeeds(seeds).map(async (seed) => {
+      const [broken, more, fewer] = await Promise.all([
+        goodOf({ faults: scenario.faults }, seed),
+        goodOf({ replicas: Math.ceil(left) }, seed),
+        goodOf({ replicas: Math.floor(left) }, seed),
+      ])
+      const share = left - Math.floor(left)
+      const expected = share * more + (1 - share) * fewer
+      return { scenario: scenario.id, arm, seed, ratio: broken / expected }
+    }),
+  )
+}

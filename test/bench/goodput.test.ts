@@ -1,0 +1,257 @@
+/** Holds the parts of bench/goodput.mjs to their words: tuning, remembering, robustness, tables and the plot. */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { afterAll, describe, expect, it } from 'vitest'
+
+type Setting = Readonly<Record<string, number>>
+interface Row {
+  readonly scenario: string
+  readonly arm: string
+  readonly load: number
+  readonly seed: number
+  readonly attained: number
+}
+interface Table {
+  readonly title: string
+  readonly head: readonly string[]
+  readonly rows: readonly (readonly (string | undefined)[])[]
+}
+interface Cache {
+  get(parts: unknown): unknown
+  put(parts: unknown, result: unknown): void
+}
+interface Bench {
+  tune(
+    space: { axes: Record<string, readonly number[]>; start: Setting },
+    scoreOf: (setting: Setting) => Promise<number>,
+    rounds?: number,
+  ): Promise<{ readonly setting: Setting; readonly tried: readonly unknown[] }>
+  openCache(file: string): Cache
+  codeDigest(roots: readonly string[], ...texts: readonly string[]): string
+  packBits(flags: readonly boolean[]): string
+  unpackBits(text: string, count: number): readonly boolean[]
+  meanOf(values: readonly number[]): { readonly mean: number; readonly halfWidth: number }
+  jainIndex(values: readonly number[]): number
+  quantile(values: readonly number[], share: number): number | undefined
+  besideBest(
+    results: readonly object[],
+    ours: string,
+    rivals: readonly string[],
+    loads: readonly number[],
+  ): readonly {
+    readonly workload: string
+    readonly best: { readonly arm: string }
+    readonly ratios: readonly number[]
+  }[]
+  overWorkloads(
+    rows: readonly Row[],
+    arm: string,
+    beside: readonly object[],
+    loads: readonly number[],
+  ): { readonly worst: number; readonly at: string; readonly mean: number }
+  lossesTable(results: readonly object[]): Table
+  scenarioTable(result: object): Table
+  asText(table: object): string
+  asMarkdown(table: object): string
+  goodputPlot(results: readonly object[]): string
+  readonly ARMS: Readonly<
+    Record<string, { readonly axes?: Record<string, unknown[]>; readonly start?: object }>
+  >
+  readonly RIVALS: readonly string[]
+}
+
+const load = async (name: string): Promise<object> =>
+  import(new URL(`../../bench/goodput/${name}.mjs`, import.meta.url).href)
+const names = [
+  'tune',
+  'cache',
+  'code-digest',
+  'bits',
+  'stats',
+  'grid-tables',
+  'layout',
+  'plot',
+  'arms',
+] as const
+const bench = Object.assign({}, ...(await Promise.all(names.map(load)))) as Bench
+
+const folder = mkdtempSync(join(tmpdir(), 'sluice-goodput-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describe('tuning', () => {
+  const axes = { a: [1, 2, 3, 4, 5], b: [10, 20, 30] }
+  const peak = ({ a = 0, b = 0 }: Setting) =>
+    Promise.resolve(1 - Math.abs(a - 4) / 10 - Math.abs(b - 30) / 100)
+
+  it('finds the peak whatever the start', async () => {
+    for (const start of [
+      { a: 1, b: 10 },
+      { a: 5, b: 20 },
+      { a: 3, b: 30 },
+    ]) {
+      expect((await bench.tune({ axes, start }, peak)).setting).toEqual({ a: 4, b: 30 })
+    }
+  })
+
+  it('crosses a valley, and leaves the start for no gain that is noise', async () => {
+    const valley = ({ a = 0 }: Setting) => Promise.resolve([0, 0.5, 0.1, 0.1, 0.1, 0.9][a] ?? 0)
+    expect((await bench.tune({ axes: { a: axes.a }, start: { a: 1 } }, valley)).setting).toEqual({ a: 5 })
+    const flat = ({ a = 0 }: Setting) => Promise.resolve(0.5 + a / 10_000)
+    expect((await bench.tune({ axes: { a: axes.a }, start: { a: 2 } }, flat)).setting).toEqual({ a: 2 })
+  })
+
+  it('begins for every rival at a value of each axis', () => {
+    for (const name of bench.RIVALS) {
+      const { axes: own = {}, start = {} } = bench.ARMS[name] ?? {}
+      expect(Object.keys(start), name).toEqual(Object.keys(own))
+      for (const [axis, value] of Object.entries(start)) expect(own[axis], `${name} ${axis}`).toContain(value)
+    }
+  })
+})
+
+describe('what is remembered', () => {
+  it('comes back after a restart, past a line that was torn', () => {
+    const file = join(folder, 'cache.jsonl')
+    bench.openCache(file).put(['cell', { load: 2 }], { good: 7 })
+    writeFileSync(file, `${readFileSync(file, 'utf8')}{"key":"torn`)
+    const again = bench.openCache(file)
+    expect(again.get(['cell', { load: 2 }])).toEqual({ good: 7 })
+    expect(again.get(['cell', { load: 3 }])).toBeUndefined()
+    again.put(['cell', { load: 3 }], { good: 8 })
+    expect(bench.openCache(file).get(['cell', { load: 3 }])).toEqual({ good: 8 })
+  })
+
+  it('hangs on the code that made it, through imports, and on no other', () => {
+    const write = (name: string, text: string) => {
+      writeFileSync(join(folder, name), text)
+      return pathToFileURL(join(folder, name)).href
+    }
+    const root = write('root.mjs', "import {\n  leaf,\n} from './leaf.mjs'\nexport const all = [leaf]\n")
+    write('leaf.mjs', 'export const leaf = 1\n')
+    write('other.mjs', 'export const other = 1\n')
+    const before = bench.codeDigest([root], 'make')
+    write('other.mjs', 'export const other = 2\n')
+    expect(bench.codeDigest([root], 'make')).toBe(before)
+    expect(bench.codeDigest([root], 'makes')).not.toBe(before)
+    write('leaf.mjs', 'export const leaf = 2\n')
+    expect(bench.codeDigest([root], 'make')).not.toBe(before)
+  })
+
+  it('packs flags and unpacks them', () => {
+    const flags = Array.from({ length: 21 }, (_, index) => index % 3 === 0)
+    expect(bench.unpackBits(bench.packBits(flags), 21)).toEqual(flags)
+  })
+})
+
+describe('the figures', () => {
+  it('have the interval of a t distribution', () => {
+    const { mean, halfWidth } = bench.meanOf([1, 2, 3])
+    expect(mean).toBe(2)
+    expect(halfWidth).toBeCloseTo(4.303 / Math.sqrt(3), 6)
+    expect(bench.meanOf([1]).halfWidth).toBeNaN()
+  })
+
+  it('call shares equal when they are', () => {
+    expect(bench.jainIndex([0.5, 0.5, 0.5])).toBeCloseTo(1, 9)
+    expect(bench.jainIndex([1, 0, 0, 0])).toBeCloseTo(0.25, 9)
+    expect(bench.quantile([3, 1, 2, 4], 0.5)).toBe(2)
+    expect(bench.quantile([], 0.5)).toBeUndefined()
+  })
+})
+
+/** Attainment by arm and load, the same for both seeds but for a little. */
+function resultOf(id: string, attained: Readonly<Record<string, readonly number[]>>) {
+  const rows: Row[] = Object.entries(attained).flatMap(([arm, values]) =>
+    values.flatMap((value, at) =>
+      [1, 2].map((seed) => ({
+        scenario: id,
+        arm,
+        load: at + 1,
+        seed,
+        attained: value + seed / 1000,
+        classes: {},
+      })),
+    ),
+  )
+  const tuned = Object.fromEntries(Object.keys(attained).map((arm) => [arm, { setting: {} }]))
+  const scenario = { id, replicas: 2, profile: 'p', workload: 'mixed' }
+  const capacity = { ratePerSec: 10, saturatedPerSec: 12 }
+  return { scenario, capacity, durationMs: 1000, tuned, rows }
+}
+
+const RESULTS = [
+  resultOf('won', { sluice: [0.99, 0.9], 'round-robin': [0.95, 0.1], limit: [0.9, 0.7] }),
+  resultOf('lost', { sluice: [0.95, 0.6], 'round-robin': [0.96, 0.1], limit: [0.9, 0.7] }),
+]
+
+describe('the tables', () => {
+  it('show every cell that ours loses, the worst first, and no other', () => {
+    const { title, rows } = bench.lossesTable(RESULTS)
+    expect(title).toBe('Losses: 2 of 4 cells, the worst first')
+    expect(rows.map(([scenario, at, , , rival]) => [scenario, at, rival])).toEqual([
+      ['lost', '2x', 'limit'],
+      ['lost', '1x', 'round-robin'],
+    ])
+  })
+
+  it('show each arm at each load, and ours beside the best rival of that load', () => {
+    const { head, rows } = bench.scenarioTable(RESULTS[0] ?? {})
+    expect(head.slice(1, 3)).toEqual(['1x', '2x'])
+    expect(rows.map(([arm]) => arm).slice(0, 3)).toEqual(['sluice', 'round-robin', 'limit'])
+    const lead = rows.find(([name]) => name === 'ours - best rival')
+    expect(lead?.slice(1, 3)).toEqual(['+4.0 ±0.0', '+20.0 ±0.0'])
+    expect(rows.find(([name]) => name === 'best rival')?.slice(1, 3)).toEqual(['round-robin', 'limit'])
+  })
+
+  it('say the same as text and as Markdown', () => {
+    const table = {
+      title: 'T',
+      head: ['a', 'b'],
+      rows: [
+        ['x|y', 1],
+        ['z', undefined],
+      ],
+      notes: ['n'],
+    }
+    expect(bench.asText(table)).toBe('T\na    b\nx|y  1\nz\nn')
+    expect(bench.asMarkdown(table)).toBe('**T**\n\n| a | b |\n|---|---:|\n| x\\|y | 1 |\n| z |  |\n\nn')
+  })
+})
+
+describe('robustness', async () => {
+  const { besideBest, overWorkloads } = (await load('robustness')) as Bench
+
+  it('measures ours by the best rival of each workload', () => {
+    const beside = besideBest(RESULTS, 'sluice', ['limit', 'round-robin'], [2])
+    expect(beside.map(({ workload, best }) => [workload, best.arm])).toEqual([
+      ['won', 'limit'],
+      ['lost', 'limit'],
+    ])
+    expect(beside[0]?.ratios[0]).toBeCloseTo(0.901 / 0.701, 9)
+    const rows = RESULTS.flatMap((result) => result.rows)
+    const { worst, at, mean } = overWorkloads(rows, 'sluice', beside, [2])
+    expect(at).toBe('lost')
+    expect(worst).toBeCloseTo(0.6015 / 0.7015, 9)
+    expect(mean).toBeCloseTo((0.6015 + 0.9015) / 0.7015 / 2, 9)
+  })
+})
+
+describe('the plot', () => {
+  const svg = bench.goodputPlot(RESULTS)
+
+  it('has a panel a fleet, a line an arm, and colours for dark ground', () => {
+    expect(svg.match(/<path d="[^"]*"[^>]*stroke="#2f81f7"/g)).toHaveLength(RESULTS.length + 1)
+    expect(svg).toContain('prefers-color-scheme:dark')
+    expect(svg).not.toMatch(/NaN|undefined|Infinity/)
+    for (const name of ['won', 'lost', 'Sluice', 'bare fleet']) expect(svg).toContain(name)
+  })
+
+  it('closes what it opens', () => {
+    const tags = svg.match(/<[a-z][^>]*>/g) ?? []
+    const opened = tags.filter((tag) => !tag.endsWith('/>'))
+    expect(opened.length).toBeGreaterThan(10)
+    expect(svg.match(/<\/[a-z]+>/g)).toHaveLength(opened.length)
+  })
+})
