@@ -1,7 +1,7 @@
 /**
  * Goodput in the simulator: Sluice against its rivals, each at its best setting, over load, fleets and workloads.
  *
- *   npm run bench:goodput                     all of it; resumes where it was stopped
+ *   npm run bench:goodput                     all of it, in hours; resumes where it was stopped
  *   npm run bench:goodput -- --quick          under 10 minutes on two cores
  *   npm run bench:goodput -- --parts core,robustness --only 8B-H100 --arms sluice,scorpio --loads 1.5,2 --seeds 3
  *   npm run bench:goodput -- --traces DIR     also replays public traces (or SLUICE_TRACES=DIR)
@@ -48,17 +48,22 @@ const { values: options } = parseArgs({
   },
 })
 
+/** The plan with the loads and the number of seeds that were asked for, wherever it has some. */
 function planOf() {
   const plan = PLANS[options.quick ? 'quick' : 'full']
-  const loads = options.loads?.split(',').map(Number)
-  const seeds = options.seeds === undefined ? {} : { seeds: Number(options.seeds) }
+  const change = {
+    ...(options.loads === undefined ? {} : { loads: options.loads.split(',').map(Number) }),
+    ...(options.seeds === undefined ? {} : { seeds: Number(options.seeds) }),
+  }
+  const { seeds } = change
+  const ofPart = (part) => ({ ...part, ...(seeds === undefined ? {} : { seeds }) })
   return {
     ...plan,
-    ...(loads === undefined ? {} : { loads, factorLoads: loads }),
-    ...seeds,
-    cold: { ...plan.cold, ...seeds },
-    faults: { ...plan.faults, ...seeds },
-    tenants: { ...plan.tenants, ...seeds },
+    ...change,
+    factors: { ...plan.factors, ...change },
+    cold: ofPart(plan.cold),
+    faults: ofPart(plan.faults),
+    tenants: ofPart(plan.tenants),
   }
 }
 
@@ -104,9 +109,9 @@ function openPool(traces) {
 }
 
 /** Who runs: those named, or those for whom the plan has time. */
-function armsOf({ rivals = RIVALS, variants = true }) {
+function armsOf({ rivals = RIVALS, variants }) {
   const ours = ['sluice-prior', 'clairvoyant', ...Object.keys(ABLATIONS)]
-  const standard = [OURS, BARE, ...rivals, ...(variants ? ours : [])]
+  const standard = [OURS, BARE, ...rivals, ...(variants === undefined ? [] : ours)]
   return chosen(options.arms, [...new Set([...Object.keys(ARMS), ...ours])], 'arm') ?? standard
 }
 
@@ -140,10 +145,11 @@ function conclude(plan, sections) {
   const core = sections.find(({ name }) => name === 'core')?.results ?? []
   const losses = lossesTable(grids)
   const short = shortTable(core, SHORT_LOADS)
-  console.log(`${asText(losses)}\n\n${asText(short)}`)
+  console.log(asText(losses))
+  if (core.length > 0) console.log(`\n${asText(short)}`)
   mkdirSync(STATE, { recursive: true })
   writeFileSync(options.out, `${JSON.stringify({ plan, sections }, null, 1)}\n`)
-  if (!options.write) return
+  if (!options.write || core.length === 0) return
   const command = `npm run bench:goodput --${options.quick ? ' --quick' : ''} --write`
   writeFileSync(join(ROOT, 'docs', 'goodput.md'), goodputPage({ command, losses, short, sections }))
   writeFileSync(join(ROOT, 'docs', 'goodput.svg'), goodputPlot(core))

@@ -19,7 +19,6 @@ import { coldStart, faultTrial } from './trials.mjs'
 const CLASS_LOAD = 2
 
 const wanted = (scenarios, only) => scenarios.filter(({ id }) => only === undefined || only.includes(id))
-const rivalsOf = (arms) => arms.filter((arm) => RIVALS.includes(arm))
 /** Ours, the bare fleet and the rivals: what a factor is told by. */
 const compared = (arms) => arms.filter((arm) => arm === OURS || arm === BARE || RIVALS.includes(arm))
 
@@ -37,22 +36,34 @@ const gridTables = (results) =>
   })
 
 async function core({ pool, plan, arms, only }) {
-  const results = await inTurn(wanted(CORE, only), async (scenario) => {
-    const result = await runScenario(pool, scenario, arms, plan)
-    const { loads, seeds } = plan
-    const { tuned } = result
-    const [bounds, schedules, carried] = await Promise.all([
-      boundsOf(pool, result, { loads, seeds: Math.min(seeds, plan.schedules.seeds) }),
-      schedulesOf(pool, result, tuned, {
-        ...plan.schedules,
-        loads: plan.schedules.loads.filter((load) => loads.includes(load)),
-        seeds: Math.min(seeds, plan.schedules.seeds),
-      }),
-      carriedBy(pool, result, compared(arms), plan),
-    ])
-    return { ...result, bounds, schedules, carried }
-  })
+  const results = await inTurn(wanted(CORE, only), (scenario) => coreScenario(pool, scenario, arms, plan))
   return { title: 'Three fleets', isGrid: true, results, tables: gridTables(results) }
+}
+
+/** A scenario with bounds, schedules, what each arm carries, and variants of ours at fewer loads. */
+async function coreScenario(pool, scenario, arms, plan) {
+  const { loads, seeds } = plan
+  const within = (part) => ({
+    ...part,
+    loads: part.loads.filter((load) => loads.includes(load)),
+    seeds: Math.min(seeds, part.seeds ?? seeds),
+  })
+  const result = await runScenario(pool, scenario, compared(arms), plan)
+  const others = arms.filter((arm) => !compared(arms).includes(arm))
+  const [variants, bounds, schedules, carried] = await Promise.all([
+    runScenario(pool, scenario, others, { ...plan, ...within(plan.variants ?? { loads }) }),
+    boundsOf(pool, result, within({ loads, seeds: plan.schedules.seeds })),
+    schedulesOf(pool, result, result.tuned, within(plan.schedules)),
+    carriedBy(pool, result, compared(arms), plan),
+  ])
+  return {
+    ...result,
+    tuned: { ...result.tuned, ...variants.tuned },
+    rows: [...result.rows, ...variants.rows],
+    bounds,
+    schedules,
+    carried,
+  }
 }
 
 async function carriedBy(pool, result, arms, plan) {
@@ -80,21 +91,19 @@ function gridOf(title, scenarios) {
     const own = compared(arms)
     const results = await inTurn(wanted(scenarios, only), async (scenario) => {
       const settings = await borrowedSettings(pool, scenario, own, plan)
-      return runScenario(pool, scenario, own, { ...plan, loads: plan.factorLoads }, settings)
+      return runScenario(pool, scenario, own, { ...plan, ...plan.factors }, settings)
     })
     return { title, isGrid: true, results, tables: gridTables(results) }
   }
 }
 
-const isRobustRival = (arm, { robustRivals }) => robustRivals === undefined || robustRivals.includes(arm)
-
 async function robustness({ pool, plan, arms, only }) {
-  const loads = plan.robustLoads
-  const own = compared(arms).filter((arm) => arm === OURS || arm === BARE || isRobustRival(arm, plan))
+  const { loads, rivals: candidates = RIVALS } = plan.robust
+  const rivals = arms.filter((arm) => candidates.includes(arm))
+  const own = [OURS, BARE, ...rivals]
   const results = await inTurn(wanted(ROBUSTNESS, only), (scenario) =>
     runScenario(pool, scenario, own, { ...plan, loads }),
   )
-  const rivals = rivalsOf(own)
   if (results.length === 0 || rivals.length === 0) return { title: 'Robustness', results: [], tables: [] }
   const overall = Object.fromEntries(
     await inTurn(rivals, async (arm) => [arm, await runOverall(pool, results, arm, { ...plan, loads })]),
