@@ -48,8 +48,15 @@ interface Frozen {
   readonly byClass: ReturnType<AdminPorts['waitingByClass']>
 }
 
-/** Plays a quarter of an hour in virtual time; the ports then answer as of its end. The same in each run. */
+let played: AdminPorts | undefined
+
+/** The ports after a quarter of an hour in virtual time, played once; the same in each run. */
 export function stagedPorts(change: Partial<AdminPorts> = {}): AdminPorts {
+  played ??= playedPorts()
+  return { ...played, ...change }
+}
+
+function playedPorts(): AdminPorts {
   let nowMs = 0
   let state: GateState | undefined
   let frozen: Frozen | undefined
@@ -102,7 +109,6 @@ export function stagedPorts(change: Partial<AdminPorts> = {}): AdminPorts {
     predictor: () => null,
     nowMs: () => nowMs,
     unixMs: () => LOOKED_AT_UNIX_MS,
-    ...change,
   }
 }
 
@@ -134,11 +140,10 @@ interface Watcher {
 function play({ onState, onEffect }: Watcher): void {
   const engine = { profile: profile(DEMO_PROFILE), jitterRatio: 0.05 }
   const segments = RATES.flatMap(([minutes, perSec]) => steadyRate(perSec, minutes * MINUTE_MS))
-  const replicas = Array.from({ length: REPLICAS }, (_, index) =>
-    index === 2 ? { engine, diesAtMs: 9.2 * MINUTE_MS, revivesAtMs: 10.5 * MINUTE_MS } : { engine },
-  )
+  const fault = { kind: 'dead', replicaIndex: 2, fromMs: 9.2 * MINUTE_MS, toMs: 10.5 * MINUTE_MS } as const
   simulate({
-    replicas,
+    replicas: Array.from({ length: REPLICAS }, () => ({ engine })),
+    faults: [fault],
     requests: generateWorkload({ seed: 7, lengthRatio: DEMO_LENGTH_RATIO, segments }),
     classes: DEMO_CLASSES,
     createScheduler: () => watched(createSluice({ priors: {} }), onState),
