@@ -25,6 +25,8 @@ const MOST_KEEP_RATIO: Ratio = 0.994
 /** So near to the most counts as the most; and so often in a row with some waiting means full. */
 const FULL_RATIO: Ratio = 0.95
 const TIMES_FULL = 3
+/** From this many on one fewer also counts: of a full batch one has often just ended. */
+const SMALL_BATCH = 8
 
 interface LearntSlots {
   readonly slots: number
@@ -106,7 +108,7 @@ export class Learnt {
     const { runningRequests, waitingRequests, seenAtMs } = gauges
     const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
     let { slots, timesFull } = known
-    if (waitingRequests > 0) timesFull = runningRequests >= mostRunning * FULL_RATIO ? timesFull + 1 : 0
+    if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
     if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
     if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
     this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
@@ -198,4 +200,9 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
+}
+
+function isNearMost(running: number, mostRunning: number): boolean {
+  const oneEnded = mostRunning >= SMALL_BATCH ? mostRunning - 1 : mostRunning
+  return running >= Math.min(mostRunning * FULL_RATIO, oneEnded)
 }
