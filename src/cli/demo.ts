@@ -138,7 +138,7 @@ function headerText({ adminUrl, sluiceUrl }: DemoFleets, colors: boolean): strin
   const body = `'{"model":"demo","messages":[{"role":"user","content":"hi"}],"max_tokens":8,"stream":true}'`
   return [
     `Each fleet gets the same requests, from ${DEMO_LOADS[0]}x to ${DEMO_LOADS.at(-1)}x of what it can carry.`,
-    `admin   ${paint.cyan(adminUrl)}   try: curl -s ${adminUrl}/slo`,
+    `console ${paint.cyan(adminUrl)}   in a browser, or: sluice top --url ${adminUrl}`,
     `traffic curl -sN ${sluiceUrl}/v1/chat/completions -H 'content-type: application/json' -d ${body}`,
   ].join('\n')
 }

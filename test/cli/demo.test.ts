@@ -59,7 +59,7 @@ function runs(pid: number): boolean {
 describe('sluice demo', { timeout: 2 * LIMIT_MS }, () => {
   it('sums a short run up as JSON and leaves no process', async () => {
     const { child, ended, seen } = demo('--duration', '3s', '--capacity', '4', '--format', 'json')
-    await until(() => seen.err.includes('admin '), 'the demo to say where its admin page is', LIMIT_MS)
+    await until(() => seen.err.includes('console '), 'the demo to say where its console is', LIMIT_MS)
     expect(seen.err).toMatch(/^sluice demo: starting 4 simulated engines/)
     const children = childrenOf(child.pid)
     expect(children.length === 0 || children.length === CHILDREN).toBe(true)
@@ -79,7 +79,7 @@ describe('sluice demo', { timeout: 2 * LIMIT_MS }, () => {
 
   it.each(['SIGINT', 'SIGKILL'] as const)('leaves no process when it gets %s', async (signal) => {
     const { child, ended, seen } = demo('--capacity', '4')
-    await until(() => seen.out.includes('admin '), 'the demo to say where its admin page is', LIMIT_MS)
+    await until(() => seen.out.includes('console '), 'the demo to say where its console is', LIMIT_MS)
     const children = childrenOf(child.pid)
     child.kill(signal)
     await within(ended, 'the demo to end', LIMIT_MS)
@@ -89,7 +89,7 @@ describe('sluice demo', { timeout: 2 * LIMIT_MS }, () => {
 
   it('says at once which of its processes fails', async () => {
     const { child, ended, seen } = demo('--capacity', '4')
-    await until(() => seen.out.includes('admin '), 'the demo to say where its admin page is', LIMIT_MS)
+    await until(() => seen.out.includes('console '), 'the demo to say where its console is', LIMIT_MS)
     const [victim] = childrenOf(child.pid)
     if (victim === undefined) return
     process.kill(victim, 'SIGKILL')
