@@ -1,7 +1,7 @@
 /** What hindsight says of one run: the certified bound, and what each request would cost. */
 import { profile } from '../../dist/sim/profiles.js'
 import { goodBound } from './bound.mjs'
-import { DRAIN_MS, WARM_RATIO } from './cell.mjs'
+import { countsFromMs, DRAIN_MS } from './cell.mjs'
 import { CLASSES, enginesOf, requestsOf } from './requests.mjs'
 import { cacheableTokens, decodeWorkMs, prefillWorkMs } from './work.mjs'
 
@@ -16,7 +16,7 @@ export function boundOf(spec) {
     profile: engine.profile,
     limits: { maxNumSeqs, maxNumBatchedTokens },
     replicas: scenario.replicas,
-    fromMs: durationMs * WARM_RATIO,
+    fromMs: countsFromMs(spec),
     horizonMs: durationMs + DRAIN_MS,
   })
 }
@@ -29,7 +29,7 @@ export function costsOf(spec) {
   const hasTargets = ({ ttftMs, tpotMs, e2eMs }) => (ttftMs ?? tpotMs ?? e2eMs) !== undefined
   return {
     judged: requests.map(
-      ({ atMs, className }) => atMs >= spec.durationMs * WARM_RATIO && hasTargets(CLASSES[className]),
+      ({ atMs, className }) => atMs >= countsFromMs(spec) && hasTargets(CLASSES[className]),
     ),
     costs: requests.map(({ promptTokens, outputTokens }, index) => {
       const promptMs = prefillWorkMs(step, promptTokens, cached[index], step.prefill.perTokenMs)

@@ -7,13 +7,21 @@ import { CLASSES, enginesOf, faultsOf, requestsOf, sourceOf } from './requests.m
 import { quantile } from './stats.mjs'
 
 /** That much of each run warms everything up and is not counted. */
-export const WARM_RATIO = 1 / 3
+const WARM_RATIO = 1 / 3
 /** What still runs that long after the last arrival is left by its client: above the longest promise. */
 export const DRAIN_MS = 30_000
 
-/** What the bare fleet carries, healthy. */
+/** From when on requests count; a trace counts whole, since its one burst may be at its beginning. */
+export function countsFromMs({ scenario, durationMs }) {
+  return scenario.trace === undefined ? durationMs * WARM_RATIO : 0
+}
+
+/** What the bare fleet carries, healthy; and how many requests there are, where the workload ends by itself. */
 export function capacityOf({ scenario, seed }) {
-  return findCapacity({ engines: enginesOf(scenario), classes: CLASSES, source: sourceOf(scenario), seed })
+  const source = sourceOf(scenario)
+  const capacity = findCapacity({ engines: enginesOf(scenario), classes: CLASSES, source, seed })
+  const lengthMs = source.lengthMsAt?.(1)
+  return lengthMs === undefined ? capacity : { ...capacity, traceRequests: lengthMs / 1000 }
 }
 
 /** Runs what the arm makes and returns the simulator's result. */
@@ -39,7 +47,7 @@ export function runCell(spec, make) {
   const { durationMs, windows = [] } = spec
   const requests = requestsOf(spec)
   const result = simulateArm(spec, requests, make(requests))
-  const warmMs = durationMs * WARM_RATIO
+  const warmMs = countsFromMs(spec)
   const { total, classes, ...report } = summarize(result, warmMs, durationMs)
   return {
     ...countsOf(total),
@@ -95,7 +103,7 @@ export function replay(spec, make) {
   const excluded = unpackBits(spec.excluded, requests.length)
   const kept = requests.filter((_, index) => !excluded[index])
   const result = simulateArm(spec, kept, make(requests))
-  const warmMs = spec.durationMs * WARM_RATIO
+  const warmMs = countsFromMs(spec)
   const good = new Set()
   for (const { settlement } of result.outcomes) {
     const { requestId, offer, verdict } = settlement

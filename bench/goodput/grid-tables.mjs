@@ -55,9 +55,12 @@ export function scenarioTable(result) {
     ...hindsightRows(result, cells),
   ]
   const seeds = new Set(rows.map(({ seed }) => seed)).size
+  const { traceRequests } = capacity
+  const length =
+    traceRequests === undefined ? `${durationMs / 1000} s` : `${traceRequests.toFixed(0)} requests`
   const rate = `1x = ${capacity.ratePerSec.toFixed(1)}/s (saturated: ${capacity.saturatedPerSec.toFixed(1)}/s)`
   return {
-    title: `${scenario.id}: ${scenario.replicas} x ${scenario.profile}, ${describe(scenario)}; ${rate}; ${durationMs / 1000} s, ${seeds} seeds`,
+    title: `${scenario.id}: ${scenario.replicas} x ${scenario.profile}, ${describe(scenario)}; ${rate}; ${length}, ${seeds} seeds`,
     head: [
       'good of offered, %',
       ...loads.map((load) => `${load}x`),

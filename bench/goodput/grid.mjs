@@ -42,13 +42,15 @@ export async function openScenario(pool, scenario, plan) {
   return { scenario, capacity, durationMs, ...(partRates === undefined ? {} : { partRates }) }
 }
 
-/** The spec of one run of an opened scenario, without an arm. */
+/** The spec of one run of an opened scenario, without an arm. A trace is replayed whole, at any load. */
 export function runSpec({ scenario, capacity, durationMs, partRates }, load, seed) {
+  const { traceRequests } = capacity
+  const ratePerSec = load * capacity.ratePerSec
   return {
     scenario: essenceOf(scenario),
     ...(partRates === undefined ? {} : { partRates }),
-    ratePerSec: load * capacity.ratePerSec,
-    durationMs,
+    ratePerSec,
+    durationMs: traceRequests === undefined ? durationMs : Math.round((1000 * traceRequests) / ratePerSec),
     seed,
   }
 }

@@ -77,8 +77,9 @@ export function traceText(file) {
   return readFileSync(join(tracesFolder, file), 'utf8')
 }
 
-function traceSourceOf({ file, className }) {
+function traceSourceOf({ file, className, rows }) {
   const reader = new TraceReader(file, Object.keys(CLASSES))
   for (const line of traceText(file).split('\n')) reader.take(line)
-  return traceSource(reader.end(), { className })
+  const trace = reader.end()
+  return traceSource({ ...trace, rows: trace.rows.slice(0, rows) }, { className })
 }

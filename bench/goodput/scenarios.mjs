@@ -38,7 +38,7 @@ export const FACTORS = [
   scenario('chunk-2048', { engine: { maxNumBatchedTokens: 2048 } }),
 ]
 
-/** Public traces on one replica, by the names that they have in the folder that is offered. */
+/** Public traces on one replica, by the names that they have in the folder that is offered; `rows`: that many of them. */
 export const TRACES = [
   scenario('azure-code-burst', {
     replicas: 1,
@@ -46,7 +46,7 @@ export const TRACES = [
   }),
   scenario('azure-conversations', {
     replicas: 1,
-    trace: { file: 'azure-2023-conv.csv', className: 'chat' },
+    trace: { file: 'azure-2023-conv.csv', className: 'chat', rows: 4000 },
   }),
   scenario('mooncake-conversations', {
     replicas: 1,

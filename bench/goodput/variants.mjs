@@ -17,11 +17,12 @@ export const primedScorpio = (setting, scenario) => createScorpio({ ...setting, 
 
 export const ablated = (name) => createSluice({ without: ABLATIONS[name] })
 
-/** Ours with an estimator that knows each answer's length and starts with the engine's true step costs. */
+/** Ours with an estimator that knows. */
 export const clairvoyant = (scenario, requests, without = []) =>
   createSluice({ learnt: new Clairvoyant(scenario.profile, requests), without })
 
-class Clairvoyant extends Learnt {
+/** Knows each answer's length, and starts with the engine's true step costs. */
+export class Clairvoyant extends Learnt {
   #outputTokens
 
   constructor(profileId, requests) {
@@ -29,8 +30,8 @@ class Clairvoyant extends Learnt {
     this.#outputTokens = new Map(requests.map(({ id, outputTokens }) => [id, outputTokens]))
   }
 
-  trusted() {
-    return true
+  trust() {
+    return 'trusted'
   }
 
   remaining(offer, soFar) {

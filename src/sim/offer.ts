@@ -48,7 +48,7 @@ export function toOffer(
     requestId: request.id,
     pool,
     kind: 'generate',
-    tenant: 'default',
+    tenant: request.tenant ?? 'default',
     product: 'default',
     slo,
     route: request.className === 'autocomplete' ? 'completions' : 'chat',

@@ -86,6 +86,8 @@ export interface UnsentRequest {
   /** Unique in the stream. */
   readonly id: string
   readonly className: string
+  /** Whose request it is; default: `default`. */
+  readonly tenant?: string
   readonly promptTokens: Tokens
   /** What it will generate; no scheduler may see this. */
   readonly outputTokens: Tokens

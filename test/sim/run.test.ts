@@ -13,6 +13,7 @@ import { summarize } from '../../src/sim/report.ts'
 import { simulate } from '../../src/sim/run.ts'
 import type { SimOptions } from '../../src/sim/run-types.ts'
 import { generateWorkload } from '../../src/sim/workload.ts'
+import type { WorkloadRequest } from '../../src/sim/workload-types.ts'
 
 const SLOW = { profile: profile('demo/slow'), jitterRatio: 0.05 }
 
@@ -46,6 +47,14 @@ describe('a virtual run', () => {
     expect(outcome?.settlement.tpotMs).toBeCloseTo(26, 0)
     expect(outcome?.settlement.outputTokens).toBe(11)
     expect(outcome?.settlement.verdict.kind).toBe('good')
+  })
+
+  it('offers a request as its tenant sent it', () => {
+    const lone = { id: 'a', atMs: 0, className: 'chat', promptTokens: 100, outputTokens: 2 }
+    const tenantOf = (request: WorkloadRequest) =>
+      run({ requests: [request] }).outcomes[0]?.settlement.offer.tenant
+    expect(tenantOf({ ...lone, tenant: 'acme' })).toBe('acme')
+    expect(tenantOf(lone)).toBe('default')
   })
 
   it('charges the network on top', () => {
