@@ -27,6 +27,7 @@ import { PLANS } from './goodput/plans.mjs'
 import { goodputPlot } from './goodput/plot.mjs'
 import { Pool } from './goodput/pool.mjs'
 import { traceText, useTraces } from './goodput/requests.mjs'
+import { scenarioIds } from './goodput/scenarios.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const STATE = join(ROOT, '.bench', 'goodput')
@@ -48,22 +49,20 @@ const { values: options } = parseArgs({
   },
 })
 
-/** The plan with the loads and the number of seeds that were asked for, wherever it has some. */
+/** The plan with the loads, seeds and rivals that were asked for, wherever it has some. */
 function planOf() {
   const plan = PLANS[options.quick ? 'quick' : 'full']
-  const change = {
-    ...(options.loads === undefined ? {} : { loads: options.loads.split(',').map(Number) }),
-    ...(options.seeds === undefined ? {} : { seeds: Number(options.seeds) }),
-  }
-  const { seeds } = change
-  const ofPart = (part) => ({ ...part, ...(seeds === undefined ? {} : { seeds }) })
+  const loads = options.loads === undefined ? {} : { loads: options.loads.split(',').map(Number) }
+  const seeds = options.seeds === undefined ? {} : { seeds: Number(options.seeds) }
   return {
     ...plan,
-    ...change,
-    factors: { ...plan.factors, ...change },
-    cold: ofPart(plan.cold),
-    faults: ofPart(plan.faults),
-    tenants: ofPart(plan.tenants),
+    ...loads,
+    ...seeds,
+    factors: { ...plan.factors, ...loads, ...seeds },
+    robust: { ...plan.robust, ...loads, ...(options.arms === undefined ? {} : { rivals: RIVALS }) },
+    cold: { ...plan.cold, ...seeds },
+    faults: { ...plan.faults, ...seeds },
+    tenants: { ...plan.tenants, ...seeds },
   }
 }
 
@@ -123,12 +122,13 @@ async function main() {
   const plan = planOf()
   useTraces(options.traces)
   const names = chosen(options.parts, Object.keys(PARTS), 'part') ?? plan.parts
+  const only = chosen(options.only, scenarioIds(), 'scenario')
   const pool = openPool(options.traces)
   const sections = []
   try {
     for (const name of names) {
       if (name === 'traces' && options.traces === undefined) continue
-      const part = await PARTS[name]({ pool, plan, arms: armsOf(plan), only: options.only?.split(',') })
+      const part = await PARTS[name]({ pool, plan, arms: armsOf(plan), only })
       if (part.results.length === 0) continue
       for (const table of part.tables) console.log(`${asText(table)}\n`)
       sections.push({ name, ...part })
@@ -150,7 +150,11 @@ function conclude(plan, sections) {
   mkdirSync(STATE, { recursive: true })
   writeFileSync(options.out, `${JSON.stringify({ plan, sections }, null, 1)}\n`)
   if (!options.write || core.length === 0) return
-  const command = `npm run bench:goodput --${options.quick ? ' --quick' : ''} --write`
+  const told = Object.entries(options).filter(([name]) => !['traces', 'threads', 'out'].includes(name))
+  const flags = told.map(([name, value]) =>
+    value === true ? ` --${name}` : value ? ` --${name} ${value}` : '',
+  )
+  const command = `npm run bench:goodput --${flags.join('')}`
   writeFileSync(join(ROOT, 'docs', 'goodput.md'), goodputPage({ command, losses, short, sections }))
   writeFileSync(join(ROOT, 'docs', 'goodput.svg'), goodputPlot(core))
 }

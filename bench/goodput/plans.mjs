@@ -17,7 +17,7 @@ export const PLANS = {
     schedules: { loads: [1, 1.5, 2, 3], seeds: 2, replays: 14 },
     factors: { loads: [0.8, 1, 1.5, 2, 3], seeds: 3, tuningRounds: 1 },
     robust: { loads: [1, 1.5, 2] },
-    cold: { load: 2, watchedMs: 90_000, seeds: 5 },
+    cold: { load: 2, watchedMs: 90_000, seeds: 5, arms: ['sluice', 'clairvoyant'] },
     faults: { load: 1.5, seeds: 5 },
     tenants: { load: 2, seeds: 5 },
   },
@@ -36,7 +36,7 @@ export const PLANS = {
     factors: { loads: [1, 2], seeds: 3 },
     /** The strongest rival is too slow to simulate for so many workloads. */
     robust: { loads: [1, 2], rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'] },
-    cold: { load: 2, watchedMs: 36_000, seeds: 2 },
+    cold: { load: 2, watchedMs: 36_000, seeds: 2, arms: ['sluice'] },
     faults: { load: 1.5, seeds: 2 },
     tenants: { load: 2, seeds: 3 },
     /** The rivals that are set up in practice, and the strongest one. */

@@ -64,9 +64,9 @@ const PARTS = ['mixed', 'short-chat', 'long-prompts', 'long-answers'].map((workl
 /** Workloads over which one setting has to hold. */
 export const ROBUSTNESS = [
   ...PARTS,
-  small('short-chat, then long-prompts', { shift: ['short-chat', 'long-prompts'] }),
-  small('long-answers, then short-chat', { shift: ['long-answers', 'short-chat'] }),
-  scenario('mixed, then a slow replica', {
+  small('short-chat-to-long-prompts', { shift: ['short-chat', 'long-prompts'] }),
+  small('long-answers-to-short-chat', { shift: ['long-answers', 'short-chat'] }),
+  scenario('mixed-replica-slows', {
     faults: [{ kind: 'slow', replicaIndex: 0, speedRatio: 0.5, fromRatio: 0.5 }],
   }),
 ]
@@ -79,21 +79,27 @@ const BREAKS_RATIO = 0.25
 
 /** What breaks, and the part of the fleet that is left; `estimatorBias` is for whoever is told the profile. */
 export const FAULTS = [
-  scenario('slow replica', {
+  scenario('slow-replica', {
     faults: [{ kind: 'slow', replicaIndex: 0, speedRatio: 0.5, fromRatio: BREAKS_RATIO }],
     leftRatio: 7 / 8,
   }),
-  scenario('dead replica', {
+  scenario('dead-replica', {
     faults: [{ kind: 'dead', replicaIndex: 0, fromRatio: BREAKS_RATIO }],
     leftRatio: 3 / 4,
   }),
-  scenario('frozen metrics', {
+  scenario('frozen-metrics', {
     faults: [{ kind: 'frozenMetrics', fromRatio: BREAKS_RATIO }],
     leftRatio: 1,
   }),
-  scenario('estimates twice too high', { faults: [{ kind: 'estimatorBias', ratio: 2 }], leftRatio: 1 }),
-  scenario('estimates twice too low', { faults: [{ kind: 'estimatorBias', ratio: 0.5 }], leftRatio: 1 }),
+  scenario('estimates-doubled', { faults: [{ kind: 'estimatorBias', ratio: 2 }], leftRatio: 1 }),
+  scenario('estimates-halved', { faults: [{ kind: 'estimatorBias', ratio: 0.5 }], leftRatio: 1 }),
 ]
+
+/** Every scenario's name. */
+export const scenarioIds = () => {
+  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, TENANTS, ...FAULTS]
+  return [...new Set(all.map(({ id }) => id))]
+}
 
 /** The workloads whose own capacities have to be known first; empty for a scenario with one workload. */
 export function partsOf({ shift, tenants }) {

@@ -72,24 +72,19 @@ export function overallByWorkload(results, overall, loads) {
   }
 }
 
-/** The first seconds in overload with nothing learnt, in times of the steady value. */
+/** The first seconds in overload, in times of the steady value; `trials` are the rows of one workload each. */
 export function coldTable(trials, { load }) {
-  const rows = trials.map((rowsOfOne) => {
-    const of = (field) => meanOf(rowsOfOne.map((row) => row[field])).mean
-    const steady = of('steady')
-    return [
-      rowsOfOne[0].scenario,
-      percent(of('first')),
-      percent(of('then')),
-      percent(steady),
-      (of('first') / steady).toFixed(2),
-      (of('then') / steady).toFixed(2),
-    ]
-  })
+  const lineOf = (rows) => {
+    const [first, then, steady] = ['first', 'then', 'steady'].map((field) => {
+      return meanOf(rows.map((row) => row[field])).mean
+    })
+    const ratios = [first / steady, then / steady].map((ratio) => ratio.toFixed(2))
+    return [rows[0].scenario, rows[0].arm, ...[first, then, steady].map(percent), ...ratios]
+  }
   return {
     title: `Cold start: nothing learnt, no profile, straight into ${load}x (where a workload shifts: from its shift)`,
-    head: ['workload', 'first 10 s, % good', 'then', 'steady', 'first/steady', 'then/steady'],
-    rows,
+    head: ['workload', 'arm', 'first 10 s, % good', 'then', 'steady', 'first/steady', 'then/steady'],
+    rows: trials.flatMap((rows) => armsOf(rows).map((arm) => lineOf(rows.filter((row) => row.arm === arm)))),
     notes: ['Wanted: first/steady at least 0.70, then/steady at least 0.95.'],
   }
 }

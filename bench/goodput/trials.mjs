@@ -1,4 +1,4 @@
-/** Trials of our own scheduler alone: straight into overload with nothing learnt, and with something broken. */
+/** Trials of our own scheduler: straight into overload with nothing learnt, and with something broken. */
 import { OURS } from './arms.mjs'
 import { openScenario, runCell, testSeeds } from './grid.mjs'
 import { CORE } from './scenarios.mjs'
@@ -9,10 +9,10 @@ const ratioOf = ({ good, judged }) => (judged === 0 ? 1 : good / judged)
 
 /**
  * Straight into overload: attainment of what arrives in the first 10 s, from then to half the time, and in the second
- * half, which is the steady value. A workload that shifts is watched from its shift. One row a seed.
+ * half, which is the steady value. A workload that shifts is watched from its shift. One row an arm and seed.
  */
 export async function coldStart(pool, scenario, plan) {
-  const { load, watchedMs, seeds } = plan.cold
+  const { load, watchedMs, seeds, arms } = plan.cold
   const opened = await openScenario(pool, scenario, plan)
   const shiftsAtMs = scenario.shift === undefined ? 0 : watchedMs
   const durationMs = shiftsAtMs + watchedMs
@@ -22,12 +22,14 @@ export async function coldStart(pool, scenario, plan) {
     [shiftsAtMs + FIRST_MS, middleMs],
     [middleMs, durationMs],
   ]
+  const runs = arms.flatMap((arm) =>
+    testSeeds(seeds).map((seed) => ({ arm, setting: {}, load, seed, windows })),
+  )
   return Promise.all(
-    testSeeds(seeds).map(async (seed) => {
-      const cell = { arm: OURS, setting: {}, load, seed, windows }
+    runs.map(async (cell) => {
       const { windows: counted } = await runCell(pool, { ...opened, durationMs }, cell)
       const [first, then, steady] = counted.map(ratioOf)
-      return { scenario: scenario.id, seed, first, then, steady }
+      return { scenario: scenario.id, arm: cell.arm, seed: cell.seed, first, then, steady }
     }),
   )
 }
