@@ -1,13 +1,11 @@
 /** What a place in the engines costs while more is asked of them than they can do: the cheapest work that fills them. */
-import type { Ms, Ratio } from '../core/units.ts'
+import type { Ms } from '../core/units.ts'
 
 /** Buckets grow by 2^(1/4) from a millisecond of engine time per unit of value. */
 const BUCKETS = 80
 const BUCKETS_PER_OCTAVE = 4
 /** Demand is averaged over about this long, in ms: some TTFT targets, so that a burst that can still wait is none. */
 const MEMORY_MS: Ms = 4000
-/** Work beyond what fits by this share may still hope for a gap: arrivals are uneven and models err. */
-const HEADROOM_RATIO: Ratio = 1.15
 
 /** What one request asks of the engines, in ms of one replica's time. */
 export interface Demand {
@@ -47,14 +45,23 @@ export class DemandPrice {
 
   /** True when demand cheaper than this one's fills `replicas` engines by itself. */
   outprices(demand: Demand, replicas: number, nowMs: Ms): boolean {
+    return this.#fills(bucketOf(demand), replicas, nowMs)
+  }
+
+  /** True when all demand with a promise together fills `replicas` engines: nothing is left over. */
+  takesAll(replicas: number, nowMs: Ms): boolean {
+    return this.#fills(BUCKETS, replicas, nowMs)
+  }
+
+  /** True when demand in buckets below `end` is more than `replicas` engines do in the same time. */
+  #fills(end: number, replicas: number, nowMs: Ms): boolean {
     this.#fade(nowMs)
     const nominal = replicas * MEMORY_MS
-    const prefillRoom = Math.max(nominal, this.#servedPrefillMs) * HEADROOM_RATIO
-    const slotRoom = Math.max(nominal, this.#servedSlotMs) * HEADROOM_RATIO
-    const own = bucketOf(demand)
+    const prefillRoom = Math.max(nominal, this.#servedPrefillMs)
+    const slotRoom = Math.max(nominal, this.#servedSlotMs)
     let prefill = 0
     let slot = 0
-    for (let bucket = 0; bucket < own; bucket++) {
+    for (let bucket = 0; bucket < end; bucket++) {
       prefill += this.#prefillMs[bucket] ?? 0
       slot += this.#slotMs[bucket] ?? 0
       if (prefill > prefillRoom || slot > slotRoom) return true

@@ -43,6 +43,11 @@ function leastDemand({ work, value }: PlanJob<Job>, starts: readonly VirtualStar
   return least
 }
 
+/** True while promised work leaves engine time for work without a promise, or a replica has nothing else to do. */
+export function leavesRoom({ learnt, pool, nowMs, trust, views }: Round): boolean {
+  return trust === 'fallback' || views.some(isIdle) || !learnt.price(pool).takesAll(views.length, nowMs)
+}
+
 /** Waiting jobs that may be shed and that cheaper demand has outpriced; no probe, and none while a replica idles. */
 export function outpricedJobs(
   { learnt, pool, nowMs, trust, views }: Round,

@@ -20,9 +20,9 @@ import type { Learnt } from './learnt.ts'
 export const TPOT_USE_RATIO = 0.95
 /**
  * Quantile of a stream's remaining length in SLACK: a stream that ends sooner than thought has no time left to catch
- * up, so a stall must be bearable for nine in ten.
+ * up. A stall touches the whole batch, so it must be bearable for ninety-nine in a hundred.
  */
-const SLACK_LENGTH_QUANTILE = 0.1
+const SLACK_LENGTH_QUANTILE = 0.01
 /** Streams that are late by more than this are lost and no longer veto, in ms. */
 const LOST_BY_MS: Ms = 20
 

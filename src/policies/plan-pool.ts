@@ -10,7 +10,7 @@ import { isProbe } from '../estimate/probe.ts'
 import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import type { Demand } from './demand-price.ts'
-import { outpricedJobs, readDemands } from './early-shed.ts'
+import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
 import { isLeftover, type Job, jobOf } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
@@ -54,7 +54,8 @@ export function planPool(question: PoolQuestion): Plan {
       return { intents: [intent] }
     }
   }
-  for (const job of [...mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job), ...leftovers]) {
+  const hopeful = mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job)
+  for (const job of leavesRoom(round) ? [...hopeful, ...leftovers] : []) {
     const intent = tryAdmit(round, job, blocked, LEFTOVER_ROOM_RATIO, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }

@@ -55,6 +55,17 @@ describe('the price of a place', () => {
     expect(price.outprices(dear, 1, 16_000)).toBe(false)
   })
 
+  it('leaves room for other work while all demand fits, and none once it does not', () => {
+    const one = { prefillMs: 10, slotMs: 0, value: 1 }
+    const price = new DemandPrice()
+    for (let atMs = 0; atMs < 8000; atMs += 12) price.arrived(one, atMs)
+    expect(price.takesAll(1, 8000)).toBe(false)
+    for (let atMs = 8000; atMs < 16_000; atMs += 8) price.arrived(one, atMs)
+    expect(price.takesAll(1, 16_000)).toBe(true)
+    expect(price.takesAll(2, 16_000)).toBe(false)
+    expect(price.takesAll(1, 20_000)).toBe(false)
+  })
+
   it('makes room for engines that are seen to do more than their time', () => {
     const cheap = { prefillMs: 15, slotMs: 0, value: 1 }
     const dear = { prefillMs: 200, slotMs: 0, value: 1 }
