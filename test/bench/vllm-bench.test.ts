@@ -22,6 +22,7 @@ interface Bench {
   isGood(seen: Seen, tpotTargetMs: number): boolean
   scoreRun(all: readonly Seen[], seconds: number, tpotTargetMs: number): Readonly<Record<string, number>>
   runOpenLoop(port: number, arrivals: readonly Arrival[], graceMs: number): Promise<readonly Seen[]>
+  formatMeans(rows: readonly object[]): string
   saturate(port: number, next: () => Arrival, width: number, limitSeconds: number): Promise<number>
   makeArrivals(shape: unknown, ratePerSec: number, seconds: number, seed: number): readonly Arrival[]
   readonly WORKLOADS: Readonly<Record<string, unknown>>
@@ -58,6 +59,24 @@ describe('a request on the bench', () => {
   it('counts against what was offered', () => {
     const row = bench.scoreRun([seen, { ...seen, outcome: 'refused' }, { ...seen, firstAtMs: 9000 }], 3, 80)
     expect(row).toMatchObject({ offeredPerSec: 1, goodPerSec: 1 / 3, goodRatio: 1 / 3, refused: 1 })
+  })
+})
+
+describe('means over rounds', () => {
+  const rows = [10, 12, 14].flatMap((goodPerSec, round) => [
+    { load: 2, round, arm: 'cap:16', goodPerSec },
+    { load: 2, round, arm: 'sluice', goodPerSec: goodPerSec + [1, 2, 3][round]! },
+  ])
+
+  it('compare on the same arrivals, with the interval of the differences', () => {
+    const lines = bench.formatMeans(rows).split('\n')
+    // Differences 1, 2, 3: mean 2, deviation 1, t(2) = 4.3, so 4.3 / sqrt(3).
+    expect(lines[1]).toMatch(/2x +cap:16 +12\.0 ±5\.0 +2\.0 ±2\.5$/)
+    expect(lines[2]).toMatch(/2x +sluice +14\.0 ±7\.4/)
+  })
+
+  it('claim no interval from one round', () => {
+    expect(bench.formatMeans(rows.slice(0, 2)).split('\n')[1]).toMatch(/10\.0 +1\.0$/)
   })
 })
 
