@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-const STATIC_IMPORT = /^(?:import|export)\b[^'"]*?from '(\.{1,2}\/[^']+)'/gm
+const STATIC_IMPORT = /^(?:import|export)\b[^'"]*?from ['"](\.{1,2}\/[^'"]+)['"]/gm
 
 /** Every file that these files (URLs) import, directly or through others, and themselves; sorted. */
 export function closureOf(roots) {

@@ -129,13 +129,14 @@ describe('what is remembered', () => {
       return pathToFileURL(join(folder, name)).href
     }
     const root = write('root.mjs', "import {\n  leaf,\n} from './leaf.mjs'\nexport const all = [leaf]\n")
-    write('leaf.mjs', 'export const leaf = 1\n')
+    write('leaf.mjs', 'import { twig } from "./twig.mjs"\nexport const leaf = twig\n')
+    write('twig.mjs', 'export const twig = 1\n')
     write('other.mjs', 'export const other = 1\n')
     const before = bench.codeDigest([root], 'make')
     write('other.mjs', 'export const other = 2\n')
     expect(bench.codeDigest([root], 'make')).toBe(before)
     expect(bench.codeDigest([root], 'makes')).not.toBe(before)
-    write('leaf.mjs', 'export const leaf = 2\n')
+    write('twig.mjs', 'export const twig = 2\n')
     expect(bench.codeDigest([root], 'make')).not.toBe(before)
   })
 
