@@ -38,6 +38,8 @@ export interface Offer {
   readonly pool: PoolId
   readonly kind: RequestKind
   readonly tenant: string
+  /** Fairness weight of its tenant against others, above 0; 1 when absent. */
+  readonly tenantShare?: number
   readonly product: string
   readonly slo: SloClass
   /** The route's key for learnt output lengths, e.g. `chat`. */

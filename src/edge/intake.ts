@@ -109,6 +109,7 @@ export class IntakeDesk {
       pool,
       kind: route.kind,
       tenant: tenant.name,
+      ...(tenant.share === undefined ? {} : { tenantShare: tenant.share }),
       product,
       slo,
       route: route.key,

@@ -37,6 +37,8 @@ export interface TenantSettings {
   /** What it may use, preferred first; absent: everything. */
   readonly classes?: readonly string[]
   readonly models?: readonly string[]
+  /** Fairness weight against other tenants; absent: 1. */
+  readonly share?: number
   /** May set owned scheduling fields itself. */
   readonly scheduling: boolean
 }

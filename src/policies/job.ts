@@ -3,6 +3,7 @@ import type { ReplicaId } from '../core/request.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
+import type { Standing } from './fairness/pool-fairness.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
@@ -10,7 +11,7 @@ import type { Learnt } from './learnt.ts'
 const PLAN_LENGTH_QUANTILE = 0.5
 const E2E_LENGTH_QUANTILE = 0.75
 
-export interface Job {
+export interface Job extends Standing {
   readonly waiter: Waiter
   /** Latest first token, absolute; undefined when the class promises nothing (any more). */
   readonly deadlineAtMs: Ms | undefined
@@ -21,7 +22,6 @@ export interface Job {
   readonly tpotMs: Ms | undefined
   readonly outputTokens: Tokens
   readonly cachedTokens: ReadonlyMap<ReplicaId, Tokens>
-  readonly value: number
 }
 
 /** What is looked up once and kept for a while: neither changes much while a request waits. */
@@ -58,7 +58,13 @@ export function isLeftover(waiter: Waiter, learnt: Learnt): boolean {
 }
 
 /** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
-export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: Ms): Job {
+export function jobOf(
+  waiter: Waiter,
+  { value, owed }: Standing,
+  learnt: Learnt,
+  typicalStepMs: Ms,
+  nowMs: Ms,
+): Job {
   const { offer } = waiter
   const facts = factsOf(waiter, learnt, nowMs)
   const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
@@ -74,7 +80,8 @@ export function jobOf(waiter: Waiter, learnt: Learnt, typicalStepMs: Ms, nowMs: 
     tpotMs: offer.steerTpotMs ?? offer.slo.tpotMs,
     outputTokens: facts.outputTokens,
     cachedTokens: facts.cachedTokens,
-    value: offer.slo.weight,
+    value,
+    owed,
   }
 }
 

@@ -17,7 +17,10 @@ import {
 import { createPrefixIndex, type PrefixIndex } from '../estimate/prefix-index.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
 import { DemandPrice } from './demand-price.ts'
+import { PoolFairness } from './fairness/pool-fairness.ts'
 
+/** Quantile of an answer's length that its tenant is charged for before it has ended. */
+const CHARGED_LENGTH_QUANTILE: Ratio = 0.5
 /** Share of a new answer in the learnt tokens per content event. */
 const TOKENS_PER_EVENT_SHARE = 0.05
 /** The most that an engine ran is forgotten by this per scrape: half of it in a minute of two scrapes a second. */
@@ -55,6 +58,7 @@ export class Learnt {
   #learntAtMs: Ms = 0
   readonly prefixes: PrefixIndex = createPrefixIndex()
   readonly #prices = new Map<PoolId, DemandPrice>()
+  readonly #fairness = new Map<PoolId, PoolFairness>()
 
   constructor(priors: Readonly<Record<string, StepPrior>>) {
     this.#priors = priors
@@ -77,6 +81,12 @@ export class Learnt {
   price(pool: PoolId): DemandPrice {
     const known = this.#prices.get(pool) ?? new DemandPrice()
     this.#prices.set(pool, known)
+    return known
+  }
+
+  fairness(pool: PoolId): PoolFairness {
+    const known = this.#fairness.get(pool) ?? new PoolFairness()
+    this.#fairness.set(pool, known)
     return known
   }
 
@@ -119,6 +129,8 @@ export class Learnt {
     const { offer, replicaId, permitId } = inFlight
     this.#learntAtMs = nowMs
     this.group(ledger.report.groupId).dispatched(inFlight, ledger, nowMs)
+    const outputTokens = offer.sequences * this.remaining(offer, 0, CHARGED_LENGTH_QUANTILE)
+    this.fairness(offer.pool).dispatched(inFlight, outputTokens, nowMs)
     const reuse = this.prefixes.learn(offer, replicaId, ledger.report.limits.kvCapacityTokens)
     if (reuse !== undefined) this.#reuses.set(permitId, reuse)
   }
@@ -139,6 +151,8 @@ export class Learnt {
     this.group(ledger.report.groupId).released(inFlight, ledger, report, nowMs)
     const reuse = this.#reuses.get(inFlight.permitId)
     this.#reuses.delete(inFlight.permitId)
+    const outputTokens = report === undefined ? undefined : this.#outputOf(inFlight, report)
+    this.fairness(inFlight.offer.pool).released(inFlight, outputTokens, nowMs)
     if (report === undefined || inFlight.offer.kind === 'compute') return
     if (reuse !== undefined) this.#correctReuse(inFlight, reuse, report)
     this.#learnOutput(inFlight, report)
@@ -152,9 +166,15 @@ export class Learnt {
     this.prefixes.correct(replicaId, reuse, cachedTokens * scale)
   }
 
-  #learnOutput({ offer, replicaId }: InFlight, { outcome, usage, contentEvents }: SettleReport): void {
-    const known = this.tokensPerEvent(offer.pool)
-    const outputTokens = usage?.outputTokens ?? contentEvents * known
+  /** Tokens that it made over all its sequences, as the engine says, else as counted. */
+  #outputOf({ offer }: InFlight, { usage, contentEvents }: SettleReport): Tokens {
+    return usage?.outputTokens ?? contentEvents * this.tokensPerEvent(offer.pool)
+  }
+
+  #learnOutput(inFlight: InFlight, report: SettleReport): void {
+    const { offer, replicaId } = inFlight
+    const { outcome, usage, contentEvents } = report
+    const outputTokens = this.#outputOf(inFlight, report)
     this.prefixes.generated(replicaId, outputTokens)
     if (outcome !== 'completed') {
       if (outcome !== 'client_error')
@@ -164,6 +184,7 @@ export class Learnt {
     if (usage?.outputTokens === undefined) return
     learnLength(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
     if (contentEvents === 0) return
+    const known = this.tokensPerEvent(offer.pool)
     const ratio = clamp(outputTokens / contentEvents, 0.5, 50)
     this.#tokensPerEvent.set(offer.pool, known + TOKENS_PER_EVENT_SHARE * (ratio - known))
   }

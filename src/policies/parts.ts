@@ -1,8 +1,16 @@
 /** The parts of our scheduler that can be left out, to measure what each is worth. */
 import type { GateName } from '../core/records.ts'
 
-/** A gate by its name, or: the order by slack (deadlines alone are left), the dropping of what makes plans late. */
-export type SluicePart = Exclude<GateName, 'state' | 'excluded'> | 'slack-order' | 'dropping'
+/**
+ * A gate by its name, or: the order by slack (deadlines alone are left), the dropping of what makes plans late, the
+ * shares of tenants, the floors of classes.
+ */
+export type SluicePart =
+  | Exclude<GateName, 'state' | 'excluded'>
+  | 'slack-order'
+  | 'dropping'
+  | 'shares'
+  | 'floors'
 
 /** Ours with parts left out, by name: what each is worth. */
 export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
@@ -12,5 +20,7 @@ export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
   'sluice-no-steady': ['steady'],
   'sluice-no-kv': ['kv'],
   'sluice-no-slots': ['slots'],
+  'sluice-no-shares': ['shares'],
+  'sluice-no-floors': ['floors'],
   'sluice-edf': ['slack-order', 'dropping'],
 }

@@ -4,7 +4,7 @@ import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView, GateName } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
@@ -13,6 +13,7 @@ import type { Demand } from './demand-price.ts'
 import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
 import { isLeftover, type Job, jobOf } from './job.ts'
 import type { Learnt } from './learnt.ts'
+import { highestFirst } from './ordering/highest-first.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
 import { type JobPlan, mooreHodgson, type Placed, type PlanJob } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
@@ -24,6 +25,9 @@ import { soonestFirstToken } from './routing/soonest-first-token.ts'
 const LEFTOVER_ROOM_RATIO = 0.8
 /** Part of the time to its deadline that a plan may use up for a request; the rest covers what predictions miss. */
 const TTFT_USE_RATIO = 0.9
+/** A request whose tenant or class has had so much too little, in times of its weight, is ordered as if by this part. */
+const HASTY_WORTH = 10
+const HASTY_USE_RATIO = 0.5
 /** How long a plan stands while nobody new waits, in ms: less than an engine step. */
 const PLAN_KEPT_MS: Ms = 5
 /** Leftovers looked at in one plan, oldest first; more would only cost time. */
@@ -46,6 +50,11 @@ export function planPool(question: PoolQuestion): Plan {
   const blocked = new Set(views.filter((view) => isClosed(round, view)).map(({ ledger }) => ledger.replicaId))
   const mayBeLate = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload !== 'shed')
   const unsure = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed')
+  const owed = leftovers.filter((job) => job.owed)
+  for (const job of owed) {
+    const intent = tryAdmit(round, job, blocked, 1, undefined)
+    if (intent !== undefined) return { intents: [intent] }
+  }
   for (const { job, replica } of [...plan.kept, ...unsure]) {
     const intent = tryAdmit(round, job, blocked, 1, views[replica]?.ledger.replicaId)
     if (intent !== undefined) {
@@ -74,7 +83,8 @@ export function viewOf(
   const ledger = state.replicas.get(replicaId)
   if (ledger === undefined) return undefined
   const view = outlook(ledger, learnt, state.instances, nowMs)
-  const job = jobOf(waiter, learnt, view.decodeStepMs, nowMs)
+  const standing = { value: waiter.offer.slo.weight, owed: false }
+  const job = jobOf(waiter, standing, learnt, view.decodeStepMs, nowMs)
   const round = openRound(question, [job], [view])
   return recorded(round, [routeOf(round, job, view, 1)])[0]
 }
@@ -125,25 +135,26 @@ function planAnew(question: PoolQuestion, views: readonly Outlook[]): Planned {
   return fresh
 }
 
-/** Waiting work with a promise, all of it, and the oldest few of the rest. */
+/** Waiting work with a promise, all of it, and of the rest the few that are next. */
 function readWaiters(
-  { state, pool, learnt, nowMs }: PoolQuestion,
+  { state, pool, learnt, without, nowMs }: PoolQuestion,
   views: readonly Outlook[],
 ): { jobs: readonly Job[]; leftovers: readonly Job[] } {
   const typicalStepMs = Math.min(...views.map((view) => view.decodeStepMs))
+  const waiters = [...state.waiting].filter(({ offer }) => offer.pool === pool)
+  const standingOf = learnt.fairness(pool).standings(waiters, without, nowMs)
+  const read = (waiter: Waiter): Job => jobOf(waiter, standingOf(waiter), learnt, typicalStepMs, nowMs)
   const jobs: Job[] = []
-  const leftovers: Job[] = []
-  for (const waiter of state.waiting) {
-    if (waiter.offer.pool !== pool) continue
-    const leftover = isLeftover(waiter, learnt)
-    if (leftover && leftovers.length >= LEFTOVERS_TRIED) continue
-    const job = jobOf(waiter, learnt, typicalStepMs, nowMs)
-    const mustGo = job.late && waiter.offer.slo.overload === 'shed'
+  const rest: Waiter[] = []
+  for (const waiter of waiters) {
+    const mayGo = waiter.offer.slo.overload === 'shed'
+    const job = mayGo || !isLeftover(waiter, learnt) ? read(waiter) : undefined
     // A class may promise a pace alone: then there is no deadline to plan for.
-    if (mustGo || job.deadlineAtMs !== undefined) jobs.push(job)
-    else leftovers.push(job)
+    if (job?.deadlineAtMs !== undefined || (mayGo && job?.late === true)) jobs.push(job)
+    else rest.push(waiter)
   }
-  return { jobs, leftovers }
+  const claim = (waiter: Waiter): number => standingOf(waiter).value / waiter.offer.slo.weight
+  return { jobs, leftovers: highestFirst(rest, claim, LEFTOVERS_TRIED).map(read) }
 }
 
 /**
@@ -221,18 +232,25 @@ function planPromised(round: Round, jobs: readonly Job[]): Pick<Planned, 'plan' 
     )
     const lateAtMs = without.has('dropping')
       ? Number.POSITIVE_INFINITY
-      : plannedDeadlineAtMs(job, deadlineAtMs)
+      : partOfTimeAtMs(job, deadlineAtMs, TTFT_USE_RATIO)
     const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, work }
-    const startByAtMs = deadlineAtMs - (without.has('slack-order') ? 0 : soonestMs)
+    const orderAtMs = isHasty(job) ? partOfTimeAtMs(job, deadlineAtMs, HASTY_USE_RATIO) : deadlineAtMs
+    const startByAtMs = orderAtMs - (without.has('slack-order') ? 0 : soonestMs)
     return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
   })
   const inOrder = leastSlackFirst(planned).map(({ planJob }) => planJob)
   return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts) }
 }
 
-function plannedDeadlineAtMs({ waiter }: Job, deadlineAtMs: Ms): Ms {
+/** Plans slip, so what must not be refused is not left to its last moment. */
+function isHasty({ value, waiter }: Job): boolean {
+  return value >= HASTY_WORTH * waiter.offer.slo.weight
+}
+
+/** The instant at which that part of the time to its deadline has passed. */
+function partOfTimeAtMs({ waiter }: Job, deadlineAtMs: Ms, part: Ratio): Ms {
   const { receivedAtMs } = waiter.offer
-  return receivedAtMs + TTFT_USE_RATIO * (deadlineAtMs - receivedAtMs)
+  return receivedAtMs + part * (deadlineAtMs - receivedAtMs)
 }
 
 /** Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. */

@@ -65,7 +65,7 @@ function ledgerOf(rows: readonly Running[], state: ReplicaState = 'live'): Repli
 
 function candidate(ledger: ReplicaLedger, offer: Offer, learnt: Learnt): Candidate {
   const view = outlook(ledger, learnt, 1, NOW_MS)
-  const job = jobOf(newWaiter(offer, NOW_MS), learnt, 12, NOW_MS)
+  const job = jobOf(newWaiter(offer, NOW_MS), { value: 1, owed: false }, learnt, 12, NOW_MS)
   return {
     view,
     job,

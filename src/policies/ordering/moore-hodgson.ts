@@ -62,6 +62,15 @@ export function mooreHodgson<T>(jobs: readonly PlanJob<T>[], starts: readonly Vi
     if (machine === undefined) continue
     const work = planned.work[index]
     if (work === undefined) continue
+    // Whoever would be late there even alone makes nobody else go.
+    if (firstTokenAtMs(machine.start, work) > planned.deadlineAtMs) {
+      dropped.push({
+        job: planned.job,
+        replica: index,
+        firstTokenAtMs: firstTokenAtMs(machine.virtual, work),
+      })
+      continue
+    }
     const atMs = place(machine.virtual, work)
     machine.entries.push({ planned, firstTokenAtMs: atMs })
     if (atMs > planned.deadlineAtMs) dropUntilNoneLate(machine, index, dropped)

@@ -34,7 +34,7 @@ export function virtualReplica(start: VirtualStart): VirtualReplica {
 }
 
 /** When its first token would come if it were put there next. */
-export function firstTokenAtMs(replica: VirtualReplica, work: PlannedWork): Ms {
+export function firstTokenAtMs(replica: VirtualStart, work: PlannedWork): Ms {
   return startAtMs(replica, work) + work.prefillMs + work.latencyMs
 }
 
@@ -51,7 +51,7 @@ export function place(replica: VirtualReplica, work: PlannedWork): Ms {
 }
 
 /** A request that wants more slots than there are starts when all are free. */
-function startAtMs(replica: VirtualReplica, work: PlannedWork): Ms {
+function startAtMs(replica: VirtualStart, work: PlannedWork): Ms {
   const { slotsFreeAtMs, prefillFreeAtMs } = replica
   if (slotsFreeAtMs === undefined) return prefillFreeAtMs
   const last = Math.min(work.sequences, slotsFreeAtMs.length) - 1

@@ -1,0 +1,110 @@
+/** Shares the tokens of one pool between its tenants: who has had most for its share is refused first. */
+import { clamp, type Ms, type Ratio, type Tokens } from '../../core/units.ts'
+
+/** Half of what was served is forgotten after this, in ms: longer than most answers, short beside an hour's quota. */
+const HALF_LIFE_MS: Ms = 10_000
+/** A tenant that asked for nothing for this long has no part in the shares, in ms. */
+const IDLE_MS: Ms = 10_000
+/** The most that a tenant can be behind, as part of what its share has brought it within memory. */
+const CREDIT_RATIO: Ratio = 0.2
+/** What a request of a tenant that far behind is worth: above the ratio of a long prompt's cost to a short one's. */
+const MOST_WORTH = 1000
+/** Tenants kept apart; those unseen for longest go first. */
+const MOST_TENANTS = 1000
+
+interface Account {
+  /** Tokens for each unit of share. Only differences between accounts mean anything. */
+  counter: number
+  readonly share: number
+  readonly seenAtMs: Ms
+}
+
+/**
+ * A virtual token counter for each tenant (Sheng et al., Fairness in Serving Large Language Models, OSDI 2024): its
+ * tokens over its share. Among tenants that want more than there is the counters stay together, so what each gets goes
+ * by its share. Nobody is further behind the tenant that has had most than a window, so that neither an idle tenant
+ * nor a modest one saves up a claim to starve the others with; within it they come first. The window is a part of what
+ * was served lately, and so decays with it.
+ */
+export class TenantShares {
+  /** Those unseen for longest first. */
+  readonly #accounts = new Map<string, Account>()
+  #served: Tokens = 0
+  #fadedAtMs: Ms | undefined
+
+  /** Tenants with an account. */
+  get tenants(): number {
+    return this.#accounts.size
+  }
+
+  /** It asks for something. `share` is its weight against other tenants, above 0. */
+  seen(tenant: string, share: number, nowMs: Ms): void {
+    const known = this.#accounts.get(tenant)
+    this.#accounts.delete(tenant)
+    if (this.#accounts.size >= MOST_TENANTS) {
+      for (const [oldest] of this.#accounts) {
+        this.#accounts.delete(oldest)
+        break
+      }
+    }
+    const isBack = known === undefined || nowMs - known.seenAtMs > IDLE_MS
+    const counter = isBack ? this.#lowest(nowMs) : known.counter
+    this.#accounts.set(tenant, { counter, share, seenAtMs: nowMs })
+  }
+
+  /** Charges tokens to it; negative ones give back what was charged too much. */
+  charge(tenant: string, share: number, tokens: Tokens, nowMs: Ms): void {
+    this.seen(tenant, share, nowMs)
+    this.#fade(nowMs)
+    this.#served = Math.max(0, this.#served + tokens)
+    const account = this.#accounts.get(tenant)
+    if (account !== undefined) account.counter += tokens / share
+  }
+
+  /**
+   * By tenant: what its requests are worth times, from 1 for the one that has had most for its share to `MOST_WORTH`.
+   * 1 for all of them while there is but one.
+   */
+  worths(nowMs: Ms): ReadonlyMap<string, number> {
+    this.#fade(nowMs)
+    const { top, width } = this.#window(nowMs)
+    const worths = new Map<string, number>()
+    for (const [tenant, account] of this.#accounts) {
+      account.counter = Math.max(account.counter, top - width)
+      const behindRatio = width > 0 ? clamp((top - account.counter) / width, 0, 1) : 0
+      worths.set(tenant, MOST_WORTH ** behindRatio)
+    }
+    return worths
+  }
+
+  /** Where a tenant stands that comes back: as far behind as one may be. */
+  #lowest(nowMs: Ms): number {
+    this.#fade(nowMs)
+    const { top, width } = this.#window(nowMs)
+    return top - width
+  }
+
+  /** The highest counter, and how far below it the others may be; forgets tenants that are idle. */
+  #window(nowMs: Ms): { top: number; width: number } {
+    let top = Number.NEGATIVE_INFINITY
+    let shares = 0
+    for (const [tenant, { counter, share, seenAtMs }] of this.#accounts) {
+      if (nowMs - seenAtMs > IDLE_MS) {
+        this.#accounts.delete(tenant)
+        continue
+      }
+      top = Math.max(top, counter)
+      shares += share
+    }
+    if (shares > 0) return { top, width: (CREDIT_RATIO * this.#served) / shares }
+    // Whoever was served is gone, so whoever comes starts level.
+    this.#served = 0
+    return { top: 0, width: 0 }
+  }
+
+  #fade(nowMs: Ms): void {
+    const spanMs = Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs))
+    this.#fadedAtMs = nowMs
+    this.#served *= 2 ** (-spanMs / HALF_LIFE_MS)
+  }
+}
