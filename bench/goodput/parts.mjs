@@ -135,8 +135,8 @@ async function faults({ pool, plan, only }) {
 
 async function tenants({ pool, plan, arms, only }) {
   const { load, seeds } = plan.tenants
-  const results = await inTurn(wanted([TENANTS], only), (scenario) =>
-    runScenario(pool, scenario, compared(arms), { ...plan, seeds, loads: [load] }),
+  const results = await inTurn(wanted(TENANTS, only), (scenario) =>
+    runScenario(pool, scenario, [...compared(arms), 'sluice-no-shares'], { ...plan, seeds, loads: [load] }),
   )
   return { title: 'Tenants', results, tables: results.map((result) => tenantTable(result, load)) }
 }

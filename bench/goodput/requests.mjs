@@ -50,11 +50,12 @@ export function sourceOf(scenario, partRates) {
 
 /** The requests of a run in order of arrival. */
 export function requestsOf({ scenario, partRates, ratePerSec, durationMs, seed }) {
-  const { tenants } = scenario
+  const { tenants, asking = tenants?.map(() => 1) } = scenario
   if (tenants === undefined) return [...sourceOf(scenario, partRates).streamAt(ratePerSec, durationMs, seed)]
   const total = partRates.reduce((sum, rate) => sum + rate, 0)
+  const allAsking = asking.reduce((sum, one) => sum + one, 0)
   const streams = tenants.map((tenant, index) => {
-    const ownPerSec = (ratePerSec * partRates[index]) / total
+    const ownPerSec = (ratePerSec * partRates[index] * asking[index] * tenants.length) / (total * allAsking)
     const source = workloadSource(namedWorkload(tenant))
     return [...source.streamAt(ownPerSec, durationMs, seed + 1000 * index)].map((request) => ({
       ...request,

@@ -1,7 +1,8 @@
 /**
  * What is run, as plain values: fleets, workloads, arrivals and faults, each named, so that a result says how to repeat
  * it. A scenario draws from one named workload, or `shift`s from one to another at half-time, or has `tenants` with a
- * workload each, or replays a `trace`. Where several workloads meet, each comes at the same load of its own capacity.
+ * workload each (`asking` in those proportions), or replays a `trace`. Where several workloads meet, each comes at the
+ * same load of its own capacity.
  */
 
 const BASE = {
@@ -71,8 +72,15 @@ export const ROBUSTNESS = [
   }),
 ]
 
-/** Tenants with equal shares of the fleet whose requests cost differently. */
-export const TENANTS = small('tenants', { tenants: ['short-chat', 'long-prompts', 'long-answers'] })
+/**
+ * Tenants with equal shares of the fleet whose requests cost differently: all asking for as much, and one for ten times
+ * what each of the others does, who are then well within their shares.
+ */
+const UNLIKE = ['short-chat', 'long-prompts', 'long-answers']
+export const TENANTS = [
+  small('tenants', { tenants: UNLIKE }),
+  small('tenants-one-floods', { tenants: UNLIKE, asking: [10, 1, 1] }),
+]
 
 /** When what breaks does so, as part of the run. */
 const BREAKS_RATIO = 0.25
@@ -97,7 +105,7 @@ export const FAULTS = [
 
 /** Every scenario's name. */
 export const scenarioIds = () => {
-  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, TENANTS, ...FAULTS]
+  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, ...TENANTS, ...FAULTS]
   return [...new Set(all.map(({ id }) => id))]
 }
 
