@@ -88,10 +88,11 @@ function shedWaits(result, warmMs) {
 function tenantsOf(result, warmMs) {
   const tenants = {}
   for (const { settlement } of result.outcomes) {
-    const { offer, verdict } = settlement
+    const { offer, verdict, attempts, promptTokens, outputTokens } = settlement
     if (offer.receivedAtMs < warmMs || verdict.kind === 'excluded') continue
-    tenants[offer.tenant] ??= { good: 0, judged: 0 }
+    tenants[offer.tenant] ??= { good: 0, judged: 0, tokens: 0 }
     tenants[offer.tenant].judged++
+    if (attempts > 0) tenants[offer.tenant].tokens += promptTokens + 2 * outputTokens
     if (verdict.kind === 'good') tenants[offer.tenant].good++
   }
   return tenants

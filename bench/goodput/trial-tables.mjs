@@ -102,21 +102,23 @@ export function faultTable(trials, { load }) {
   }
 }
 
-/** Tenants that each offer the same part of what the fleet can carry, in requests of unequal cost. */
-export function tenantTable({ rows }, load) {
+/** Tenants with requests of unequal cost: what part of them was good, and what tokens each got. */
+export function tenantTable({ scenario, rows }, load) {
   const names = Object.keys(rows[0].tenants).sort()
   return {
-    title: `Tenants with equal shares and unequal requests at ${load}x`,
-    head: ['good of judged, %', ...names, 'all', 'Jain index'],
+    title: `${scenario.id}: equal shares and unequal requests at ${load}x, asking ${(scenario.asking ?? [1]).join(' : ')}`,
+    head: ['good of judged, %', ...names, 'all', 'Jain index', 'of tokens'],
     rows: armsOf(rows).map((arm) => {
       const own = rows.filter((row) => row.arm === arm && row.load === load)
-      const shares = names.map((name) => {
-        const sum = (field) => own.reduce((total, row) => total + row.tenants[name][field], 0)
-        return sum('good') / sum('judged')
-      })
+      const sum = (name, field) => own.reduce((total, row) => total + row.tenants[name][field], 0)
+      const shares = names.map((name) => sum(name, 'good') / sum(name, 'judged'))
+      const tokens = names.map((name) => sum(name, 'tokens'))
       const all = spread(meanOf(own.map(({ attained }) => attained)))
-      return [arm, ...shares.map(percent), all, jainIndex(shares).toFixed(3)]
+      return [arm, ...shares.map(percent), all, jainIndex(shares).toFixed(3), jainIndex(tokens).toFixed(3)]
     }),
-    notes: ['Wanted: a Jain index of at least 0.95.'],
+    notes: [
+      'Wanted: a Jain index of at least 0.95 where all ask for as much; all good of who asks for less than its share.',
+      'Tokens: a prompt token counts 1, an output token 2.',
+    ],
   }
 }
