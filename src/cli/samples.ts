@@ -98,6 +98,7 @@ export function sloCatalog(config: Config): SloCatalog {
     classes: Object.keys(config.classes),
     products: [...config.products.map(({ name }) => name), NO_PRODUCT],
     tenants: config.auth.kind === 'none' ? [ANONYMOUS.name] : config.tenants.map(({ name }) => name),
+    tenantShares: Object.fromEntries(config.tenants.map(({ name, share }) => [name, share])),
     classFor: (className, model) => classFor(config, className, model),
     periodMs: config.slo.windowMs,
   }

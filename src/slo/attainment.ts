@@ -26,6 +26,8 @@ export interface SloCatalog {
   readonly products: readonly string[]
   /** Tenants that may have series of their own; the others are `other`. Absent: all of them. */
   readonly tenants?: readonly string[]
+  /** Their weights against each other, 1 where absent. */
+  readonly tenantShares?: Readonly<Record<string, number>>
   /** The class as it is for that model. */
   readonly classFor: (className: string, model: string) => SloClass | undefined
   readonly periodMs: Ms

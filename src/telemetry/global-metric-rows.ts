@@ -180,6 +180,14 @@ export const GLOBAL_METRICS = {
     labels: ['tenant', 'kind'],
     help: 'How many prompt and output tokens of the tenant went through replicas?',
   },
+  tenantShare: {
+    name: 'sluice_tenant_share_ratio',
+    type: 'gauge',
+    unit: 'ratio',
+    scope: 'global',
+    labels: ['tenant'],
+    help: 'What part of the tokens is the tenant due while all tenants want more than there are?',
+  },
   faults: {
     name: 'sluice_faults_total',
     type: 'counter',

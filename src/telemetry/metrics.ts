@@ -71,7 +71,7 @@ export class Metrics {
     this.#classes.clear()
     for (const [id, set] of kept) this.#classes.set(id, set)
     this.global.configure(catalog.models, catalog.classes)
-    this.global.tenants.configure(catalog.tenants ?? [])
+    this.global.tenants.configure(catalog.tenants ?? [], catalog.tenantShares)
     this.#demand.configure(catalog.models, catalog.classes)
   }
 

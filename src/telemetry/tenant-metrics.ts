@@ -10,7 +10,7 @@ interface TenantCounters {
   readonly tokens: Readonly<Record<(typeof LABEL_VALUES.kind)[number], BoundCounter>>
 }
 
-type TenantInstruments = Pick<Instruments<GlobalKey>, 'tenantRequests' | 'tenantTokens'>
+type TenantInstruments = Pick<Instruments<GlobalKey>, 'tenantRequests' | 'tenantTokens' | 'tenantShare'>
 
 export class TenantMetrics {
   readonly #on: TenantInstruments
@@ -20,10 +20,14 @@ export class TenantMetrics {
     this.#on = on
   }
 
-  /** Tenants of the file start at 0; those that left it go. */
-  configure(tenants: readonly string[]): void {
+  /** Tenants of the file start at 0; those that left it go. `shares` are their weights, 1 where absent. */
+  configure(tenants: readonly string[], shares: Readonly<Record<string, number>> = {}): void {
     for (const tenant of this.#tenants.keys()) if (!tenants.includes(tenant)) this.#forget(tenant)
-    for (const tenant of tenants) this.#countersOf(tenant)
+    const all = tenants.reduce((sum, tenant) => sum + (shares[tenant] ?? 1), 0)
+    for (const tenant of tenants) {
+      this.#countersOf(tenant)
+      this.#on.tenantShare.labels({ tenant }).set((shares[tenant] ?? 1) / all)
+    }
   }
 
   settled({ offer, verdict, attempts, promptTokens, outputTokens }: Settlement): void {
@@ -58,5 +62,6 @@ export class TenantMetrics {
     this.#tenants.delete(tenant)
     for (const slo of LABEL_VALUES.slo) this.#on.tenantRequests.remove({ tenant, slo })
     for (const kind of LABEL_VALUES.kind) this.#on.tenantTokens.remove({ tenant, kind })
+    this.#on.tenantShare.remove({ tenant })
   }
 }

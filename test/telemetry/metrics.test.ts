@@ -183,7 +183,7 @@ describe('a scrape', () => {
     const tenants = (names: readonly string[]) => ({
       digest: 'd',
       mode: 'enforce',
-      catalog: { ...catalog, tenants: names },
+      catalog: { ...catalog, tenants: names, tenantShares: { acme: 3 } },
     })
     observer.onLoaded(tenants(['acme', 'idle']))
     observer.onSettled(good({ tenant: 'acme' }))
@@ -195,6 +195,8 @@ describe('a scrape', () => {
     expect([requests('acme', 'good'), requests('acme', 'bad'), requests('idle', 'good')]).toEqual([1, 1, 0])
     expect([requests('other', 'good'), requests('stranger', 'good')]).toEqual([1, undefined])
     expect(samples.get('sluice_tenant_tokens_total{tenant="acme",kind="output"}')).toBe(50)
+    const share = (tenant: string) => samples.get(`sluice_tenant_share_ratio{tenant="${tenant}"}`)
+    expect([share('acme'), share('idle')]).toEqual([0.75, 0.25])
     observer.onLoaded(tenants(['idle']))
     expect(await observer.metrics.scrape('text')).not.toContain('tenant="acme"')
   })

@@ -235,6 +235,11 @@ function latency(): Row {
 }
 
 function tenants(): Row {
+  const took = (of: Readonly<Record<string, Match>>) => {
+    const kind = (name: string) => sumBy(['tenant'], rate('tenantTokens', { ...of, kind: name }, '5m'))
+    return `(${kind('prompt')} + 2 * ${kind('output')})`
+  }
+  const due = `max by (tenant) (${select('tenantShare', TENANT)})`
   const judged = (slo: Match) => sumBy(['tenant'], rate('tenantRequests', { ...TENANT, slo }, '5m'))
   return {
     title: 'Who is it for?',
@@ -245,7 +250,7 @@ function tenants(): Row {
         kind: 'lines',
         unit: 'percentunit',
         max: 1,
-        width: 12,
+        width: 8,
         queries: [{ expr: `${judged('good')} / (${judged(noneOf('excluded'))} > 0)`, legend: '{{tenant}}' }],
       },
       {
@@ -256,7 +261,22 @@ function tenants(): Row {
           '{{tenant}} {{kind}}',
         ),
         unit: 'cps',
-        width: 12,
+        width: 8,
+      },
+      {
+        title: 'Tokens over share, by tenant',
+        description:
+          'Its part of all tokens over the part that its share is due while all want more, an output token for two. Above 1 it is refused first.',
+        kind: 'lines',
+        unit: 'short',
+        min: 0,
+        width: 8,
+        queries: [
+          {
+            expr: `${took(TENANT)} / on (tenant) ${due} / scalar(sum(${took(OF_JOB)}) > 0)`,
+            legend: '{{tenant}}',
+          },
+        ],
       },
     ],
   }
