@@ -149,7 +149,9 @@ const tenant = z.strictObject({
     .optional()
     .describe('Classes that it may use, preferred first. Default: every class.'),
   models: z.array(modelName()).min(1).optional().describe('Models that it may use. Default: every model.'),
-  share: weight().prefault(1).describe('Fairness weight against other tenants.'),
+  share: weight()
+    .prefault(1)
+    .describe('Its part of the tokens against other tenants, while all want more than there are.'),
   limits: z
     .strictObject({
       concurrent: count().optional().describe('Requests waiting or running at once.'),

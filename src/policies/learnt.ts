@@ -206,6 +206,7 @@ export class Learnt {
     return {
       groups,
       slots,
+      fairness: Object.fromEntries([...this.#fairness].map(([id, pool]) => [id, pool.snapshot(nowMs)])),
       tokensPerEvent: Object.fromEntries(this.#tokensPerEvent),
       prefixBlocks: this.prefixes.blocks,
       caches: this.prefixes.snapshot(),

@@ -198,7 +198,7 @@ describe('a key', () => {
         batch: sloClass('batch'),
       },
       tenants: [
-        { name: 'acme', keySha256: [hashOf('acme-key')], classes: ['batch'], scheduling: false },
+        { name: 'acme', keySha256: [hashOf('acme-key')], classes: ['batch'], share: 2, scheduling: false },
         { name: 'ops', keySha256: [hashOf('ops-key')], models: ['other'], scheduling: true },
       ],
     },
@@ -216,14 +216,14 @@ describe('a key', () => {
     await rig.client().send({ method: 'GET', path: '/v1/models' }).waitStatus(401)
   })
 
-  it('gives its tenant and clamps the class to what it may use', async () => {
+  it('gives its tenant with its share and clamps the class to what it may use', async () => {
     await start(withKeys)
     const client = rig.chat({}, { authorization: 'bearer acme-key', 'x-slo-class': 'chat' })
     ;(await rig.engine.nextRequest()).head().token().done()
     await client.waitComplete()
     expect(client.headers['x-sluice-class']).toBe('batch')
     await rig.settled()
-    expect(rig.settlement.offer).toMatchObject({ tenant: 'acme', slo: { name: 'batch' } })
+    expect(rig.settlement.offer).toMatchObject({ tenant: 'acme', tenantShare: 2, slo: { name: 'batch' } })
   })
 
   it('may come as x-api-key on /v1/messages and nowhere else', async () => {

@@ -42,6 +42,11 @@ export class ClassFloors {
     return isWhole(owed) ? Math.floor(owed + ROUNDING) : 0
   }
 
+  /** By class: the requests that it is owed, in fractions. */
+  snapshot(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#owed)
+  }
+
   #fade(nowMs: Ms): void {
     const keepRatio = 2 ** (-Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs)) / HALF_LIFE_MS)
     this.#fadedAtMs = nowMs

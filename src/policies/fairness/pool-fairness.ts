@@ -64,6 +64,11 @@ export class PoolFairness {
     this.#charge(offer, outputTokens === undefined ? more - uncachedTokens : more, nowMs)
   }
 
+  /** What each tenant's requests are worth for its share, and what each class is owed; for people. */
+  snapshot(nowMs: Ms): unknown {
+    return { tenants: Object.fromEntries(this.tenants.worths(nowMs)), owed: this.#floors.snapshot() }
+  }
+
   #count(offer: Offer, nowMs: Ms): void {
     if (this.#counted.has(offer)) return
     this.#counted.add(offer)

@@ -9,9 +9,9 @@ import type { SimResult } from '../../../src/sim/run-types.ts'
 import type { WorkloadRequest } from '../../../src/sim/workload-types.ts'
 import { sloOf } from '../../slo/facts.ts'
 
-const SPAN_MS = 30_000
+const SPAN_MS = 24_000
 /** Learning from nothing is not what is looked at. */
-const WARM_MS = 10_000
+const WARM_MS = 8000
 const classes: Readonly<Record<string, SloClass>> = {
   chat: sloOf({ name: 'chat', ttftMs: 1500, tpotMs: 200, maxWaitMs: 10_000 }),
   document: sloOf({ name: 'document', ttftMs: 3000, tpotMs: 200, maxWaitMs: 10_000 }),
@@ -68,7 +68,7 @@ function countOf({ outcomes }: SimResult, name: string, fromMs = 0): Count {
   return count
 }
 
-const FLOOD: Stream = { tenant: 'flood', className: 'chat', everyMs: 30, promptTokens: 100 }
+const FLOOD: Stream = { tenant: 'flood', className: 'chat', everyMs: 50, promptTokens: 200 }
 const MODEST: Stream = { tenant: 'modest', className: 'document', everyMs: 1000, promptTokens: 500 }
 
 describe('a tenant that floods', () => {
