@@ -29,8 +29,11 @@ export interface SloClass {
   readonly maxWaitMs: Ms
 }
 
-/** How a request spends the engine: `generate` decodes tokens; `compute` (embeddings, tokenize) only occupies it. */
-export type RequestKind = 'generate' | 'compute'
+/**
+ * How a request spends the engine: `generate` decodes tokens; `compute` (embeddings) only occupies it; `convert`
+ * (tokenize, detokenize) asks for no model at all, so that no class promises anything of it.
+ */
+export type RequestKind = 'generate' | 'compute' | 'convert'
 
 /** One request as offered to the gate. Immutable; the true output length is not in it, since nobody knows it. */
 export interface Offer {

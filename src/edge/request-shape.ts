@@ -85,7 +85,7 @@ function readModel(json: JsonObject): string | undefined {
 
 function readStreamed(route: Route, json: JsonObject): boolean {
   if (route.key === 'generate_stream') return true
-  if (route.kind === 'compute' || route.key === 'generate') return false
+  if (route.kind !== 'generate' || route.key === 'generate') return false
   const stream = json.stream
   if (stream !== undefined && stream !== null && typeof stream !== 'boolean') {
     throw malformed('`stream` must be true or false')

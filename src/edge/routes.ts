@@ -30,8 +30,8 @@ export const ROUTES: readonly Route[] = [
   route('/generate', 'generate', 'tgi'),
   route('/generate_stream', 'generate_stream', 'tgi'),
   route('/v1/embeddings', 'embeddings', 'openai', { kind: 'compute' }),
-  route('/tokenize', 'tokenize', 'openai', { kind: 'compute' }),
-  route('/detokenize', 'detokenize', 'openai', { kind: 'compute' }),
+  route('/tokenize', 'tokenize', 'openai', { kind: 'convert' }),
+  route('/detokenize', 'detokenize', 'openai', { kind: 'convert' }),
 ]
 
 /** The dialect in which to refuse a path that is not on the list. */

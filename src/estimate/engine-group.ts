@@ -83,7 +83,7 @@ export class EngineGroup {
     const member = this.#memberOf(replicaId)
     const { model } = member
     windowsDispatched(member.windows, member, ledger, nowMs)
-    if (offer.kind === 'compute') return
+    if (offer.kind !== 'generate') return
     const whole = loadOf(model, ledger, nowMs)
     const load = { ...whole, backlogTokens: Math.max(0, whole.backlogTokens - uncachedTokens) }
     const own = loadClass(load, promptClass(uncachedTokens))

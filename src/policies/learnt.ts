@@ -96,7 +96,7 @@ export class Learnt {
 
   /** Tokens that each sequence of the offer still makes after `soFar` of them, at that quantile. */
   remaining(offer: Offer, soFar: Tokens, quantile: Ratio): Tokens {
-    if (offer.kind === 'compute') return 0
+    if (offer.kind !== 'generate') return 0
     return remainingTokens(this.#lengthsOf(offer), soFar, offer, quantile)
   }
 
@@ -153,7 +153,7 @@ export class Learnt {
     this.#reuses.delete(inFlight.permitId)
     const outputTokens = report === undefined ? undefined : this.#outputOf(inFlight, report)
     this.fairness(inFlight.offer.pool).released(inFlight, outputTokens, nowMs)
-    if (report === undefined || inFlight.offer.kind === 'compute') return
+    if (report === undefined || inFlight.offer.kind !== 'generate') return
     if (reuse !== undefined) this.#correctReuse(inFlight, reuse, report)
     this.#learnOutput(inFlight, report)
   }

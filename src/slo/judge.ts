@@ -19,7 +19,7 @@ export const VERDICT_CAUSES = {
   left_early: 'The client left before anything that the class promises was due.',
   client_error: "The client's own mistake, answered by the engine with a 4xx.",
   tenant_limit: "The tenant's own limit refused it.",
-  no_targets: 'The class promises nothing.',
+  no_targets: 'The class promises nothing, or nothing of such a request (/tokenize, /detokenize).',
   slow_reader: 'The client read too slowly, so its decode pace says nothing about the engine.',
 } as const satisfies Record<string, string>
 
@@ -46,7 +46,7 @@ interface Indicators {
  * A target is met up to and including its own value.
  */
 export const judge: Judge = (facts) => {
-  if (!hasTargets(facts.offer.slo)) return excluded('no_targets')
+  if (!hasTargets(facts.offer.slo) || facts.offer.kind === 'convert') return excluded('no_targets')
   switch (facts.outcome) {
     case 'client_error':
       return excluded('client_error')

@@ -107,6 +107,16 @@ const rows: ReadonlyArray<[string, Change, SloVerdict]> = [
     { kind: 'excluded', cause: 'no_targets' },
   ],
   [
+    'only asks for its tokens to be counted',
+    { offer: { streamed: false, kind: 'convert' }, outputTokens: 0, e2eMs: 5 },
+    { kind: 'excluded', cause: 'no_targets' },
+  ],
+  [
+    'is refused such a count',
+    { offer: { streamed: false, kind: 'convert' }, outcome: 'shed', shedReason: 'slo_unreachable', e2eMs: 1 },
+    { kind: 'excluded', cause: 'no_targets' },
+  ],
+  [
     'left after a good first token',
     { ...served, outcome: 'client_left' },
     { kind: 'good', ttftGood: true, tpotGood: true },
