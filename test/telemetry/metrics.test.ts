@@ -67,6 +67,28 @@ describe('a scrape', () => {
     expect(page.endsWith('\n# EOF\n')).toBe(true)
   })
 
+  it('never shows more good requests than requests, whatever is settled while it is written', async () => {
+    const { observer } = rig()
+    const models = Array.from({ length: 40 }, (_, place) => `m${place}`)
+    observer.onLoaded({ digest: 'd', mode: 'enforce', catalog: { ...catalog, models } })
+    let written = false
+    const page = observer.metrics.scrape('text').finally(() => {
+      written = true
+    })
+    let settled = 0
+    for (; !written; settled++) {
+      for (const pool of models) observer.onSettled(good({ pool }))
+      await new Promise(setImmediate)
+    }
+    expect(settled).toBeGreaterThan(1)
+    const samples = samplesOf(await page)
+    for (const [series, events] of samples) {
+      if (!series.startsWith('sluice_slo_events_total')) continue
+      const goodEvents = samples.get(series.replace('_slo_', '_slo_good_'))
+      expect(goodEvents, series).toBe(events)
+    }
+  })
+
   it('starts every indicator of every model, class and product at 0', async () => {
     const samples = samplesOf(await rig().observer.metrics.scrape('text'))
     for (const [name, slis] of [
