@@ -9,6 +9,7 @@ import { readConfig } from '../config/read.ts'
 import { DASHBOARDS, type DashboardName, dashboardText } from '../exports/dashboards/all.ts'
 import { opensloDocuments } from '../exports/openslo.ts'
 import { prometheusRule, ruleFile } from '../exports/prometheus.ts'
+import { pyrraObjects } from '../exports/pyrra.ts'
 import { DEFAULT_RULE_OPTIONS, type RuleOptions } from '../exports/rule.ts'
 import { ruleTests } from '../exports/rule-tests.ts'
 import { slothPeriod, slothSpec } from '../exports/sloth.ts'
@@ -26,6 +27,7 @@ Examples:
   sluice export prometheus --kubernetes --label release=kube-prometheus-stack | kubectl apply -f -
   sluice export sloth -c sluice.yaml -o slos.yml && sloth generate -i slos.yml
   sluice export openslo -c sluice.yaml
+  sluice export pyrra -c sluice.yaml --label release=kube-prometheus-stack | kubectl apply -f -
   sluice export grafana slo > sluice-slo.json
 `
 
@@ -46,6 +48,7 @@ interface RuleFlags extends OutputFlag {
 interface SpecFlags extends OutputFlag {
   readonly config: string
   readonly runbook: string
+  readonly label?: Readonly<Record<string, string>>
 }
 
 export function exportCommand(terminal: Terminal = systemTerminal): Command {
@@ -55,6 +58,11 @@ export function exportCommand(terminal: Terminal = systemTerminal): Command {
     .addCommand(prometheusCommand(terminal))
     .addCommand(specCommand('sloth', 'a specification for `sloth generate`', terminal, slothText))
     .addCommand(specCommand('openslo', 'OpenSLO documents (openslo/v1)', terminal, opensloText))
+    .addCommand(
+      specCommand('pyrra', "objects of Pyrra's, and the recording rule they need", terminal, pyrraText)
+        // By which the operator finds the rules.
+        .addOption(labelOption()),
+    )
     .addCommand(grafanaCommand(terminal))
 }
 
@@ -73,12 +81,7 @@ function prometheusCommand(terminal: Terminal): Command {
     )
     .addOption(runbookOption())
     .option('--kubernetes', 'write a PrometheusRule for the Prometheus operator', false)
-    .option(
-      '--label <name=value>',
-      'a label of that object, by which the operator finds it',
-      pairArgument,
-      {},
-    )
+    .addOption(labelOption())
     .action(async (flags: RuleFlags) => {
       const config = flags.config === undefined ? undefined : await loaded(flags.config, terminal)
       if (flags.config !== undefined && config === undefined) return
@@ -139,6 +142,10 @@ function opensloText(config: Config): string {
   return yamlText('Written by `sluice export openslo`.', ...opensloDocuments(sloCatalog(config)))
 }
 
+function pyrraText(config: Config, { label = {} }: SpecFlags): string {
+  return yamlText('Written by `sluice export pyrra`.', ...pyrraObjects(sloCatalog(config), label))
+}
+
 function grafanaCommand(terminal: Terminal): Command {
   const names = Object.keys(DASHBOARDS) as DashboardName[]
   return new Command('grafana')
@@ -156,6 +163,12 @@ function runbookOption(): Option {
   return new Option('--runbook <url>', 'where your people read docs/runbook.md').default(
     DEFAULT_RULE_OPTIONS.runbook,
   )
+}
+
+function labelOption(): Option {
+  return new Option('--label <name=value>', 'a label of the objects, by which the operator finds them')
+    .argParser(pairArgument)
+    .default({})
 }
 
 /** Undefined, with the problems told and exit code 1, when the file is not valid. */

@@ -71,16 +71,23 @@ describe('sluice export prometheus', () => {
   })
 })
 
-describe('sluice export sloth and openslo', () => {
+describe('sluice export sloth, openslo and pyrra', () => {
   it.each([
     ['sloth', 'version: prometheus/v1'],
     ['openslo', 'apiVersion: openslo/v1'],
+    ['pyrra', 'apiVersion: pyrra.dev/v1alpha1'],
   ])('%s writes the promises of the file', async (format, text) => {
     const { out, code } = await run(['export', format, '-c', config])
     expect(code).toBe(0)
     expect(out).toContain(text)
     expect(out).toContain('llama-3-1-70b-voice')
     expect(out).not.toContain('llama-3-1-70b-batch')
+  })
+
+  it('pyrra gives each object the labels by which an operator finds it', async () => {
+    const { out } = await run(['export', 'pyrra', '-c', config, '--label', 'release=kps'])
+    expect(out.match(/^kind: /gm)?.length).toBeGreaterThan(1)
+    expect(out.match(/release: kps/g)).toHaveLength(out.match(/^kind: /gm)?.length ?? 0)
   })
 
   it('tell the problems of a file that is none', async () => {
