@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../src/config/load.ts'
 import { unknownNames } from './exports/known-series.ts'
-import { HAS_AMTOOL, runTool } from './support/promtool.ts'
+import { HAS_AMTOOL, HAS_PROMTOOL, runTool } from './support/promtool.ts'
 
 const FOLDER = new URL('../config/kubernetes/', import.meta.url)
 const files = readdirSync(FOLDER)
@@ -102,9 +102,9 @@ describe('the manifests', () => {
   })
 })
 
-describe('config/alertmanager.yml', () => {
-  const root = new URL('../', import.meta.url).pathname
+const root = new URL('../', import.meta.url).pathname
 
+describe('config/alertmanager.yml', () => {
   it('routes every severity, and silences by alerts that there are', () => {
     const alertmanager = parse(readFileSync(new URL('../config/alertmanager.yml', import.meta.url), 'utf8'))
     const rules = readFileSync(new URL('../dashboards/sluice-rules.yml', import.meta.url), 'utf8')
@@ -118,5 +118,21 @@ describe('config/alertmanager.yml', () => {
 
   it.skipIf(!HAS_AMTOOL)('is sound by the word of amtool', async () => {
     expect(await runTool('amtool', ['check-config', 'config/alertmanager.yml'], root)).toContain('SUCCESS')
+  })
+})
+
+describe('config/prometheus.yml', () => {
+  it.skipIf(!HAS_PROMTOOL)('is sound by the word of promtool, with the rules that it names', async () => {
+    const said = await runTool('promtool', ['check', 'config', 'config/prometheus.yml'], root)
+    expect(said).toMatch(/SUCCESS: \d+ rules found/)
+  })
+
+  it('scrapes the port that the demo takes', () => {
+    const { scrape_configs: jobs } = parse(
+      readFileSync(new URL('../config/prometheus.yml', import.meta.url), 'utf8'),
+    )
+    const demo = readFileSync(new URL('../src/cli/demo.ts', import.meta.url), 'utf8')
+    const port = /ADMIN_PORT = (\d+)_(\d+)/.exec(demo)?.slice(1).join('')
+    expect(jobs[0].static_configs[0].targets).toEqual([`127.0.0.1:${port}`])
   })
 })

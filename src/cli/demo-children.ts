@@ -75,11 +75,16 @@ async function endChild(child: ChildProcess, gone: Promise<string>): Promise<voi
   clearTimeout(timer)
 }
 
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
+/** A port that was free a moment ago: the wanted one if it was, else any. */
+export async function freePort(wanted = 0): Promise<number> {
   const server = createServer()
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  server.listen(wanted, '127.0.0.1')
+  try {
+    await once(server, 'listening')
+  } catch (error) {
+    if (wanted === 0) throw error
+    return freePort()
+  }
   const address = server.address()
   server.close()
   await once(server, 'close')

@@ -27,7 +27,11 @@ export interface DemoFleets {
 const READY_MS: Ms = 30_000
 
 /** Starts everything and waits until it serves. Nothing is left behind when it throws. */
-export async function startFleets(binary: string, signal: AbortSignal): Promise<DemoFleets> {
+export async function startFleets(
+  binary: string,
+  wantedAdminPort: number,
+  signal: AbortSignal,
+): Promise<DemoFleets> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-demo-'))
   const children: Child[] = []
   const close = async () => {
@@ -35,8 +39,9 @@ export async function startFleets(binary: string, signal: AbortSignal): Promise<
     await rm(folder, { recursive: true, force: true })
   }
   try {
-    const ports = await Promise.all(Array.from({ length: 2 * REPLICAS_PER_FLEET + 2 }, freePort))
-    const [trafficPort = 0, adminPort = 0, ...enginePorts] = ports
+    const adminPort = await freePort(wantedAdminPort)
+    const ports = await Promise.all(Array.from({ length: 2 * REPLICAS_PER_FLEET + 1 }, () => freePort()))
+    const [trafficPort = 0, ...enginePorts] = ports
     const urls = enginePorts.map((port) => `http://127.0.0.1:${port}`)
     const [bareUrls, protectedUrls] = [urls.slice(0, REPLICAS_PER_FLEET), urls.slice(REPLICAS_PER_FLEET)]
     enginePorts.forEach((port, index) => {

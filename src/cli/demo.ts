@@ -18,15 +18,19 @@ import {
   REPLICAS_PER_FLEET,
 } from './demo-scenario.ts'
 import { liveLine, liveText, promiseText, summaryText } from './demo-screen.ts'
-import { durationArgument, positiveArgument, wholeArgument } from './load-options.ts'
+import { durationArgument, portArgument, positiveArgument, wholeArgument } from './load-options.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
 
 interface Flags {
   readonly duration?: Ms
   readonly capacity?: number
   readonly seed: number
+  readonly adminPort: number
   readonly format: 'text' | 'json'
 }
+
+/** The one that config/prometheus.yml scrapes. */
+const ADMIN_PORT = 19_090
 
 const FRAME_MS: Ms = 500
 const LINE_MS: Ms = 5000
@@ -45,6 +49,12 @@ export function demoCommand(terminal: Terminal = systemTerminal, binary: string 
     .option('--duration <time>', 'stop after that long (default: until stopped)', durationArgument)
     .option('--capacity <per second>', 'what 1x is (default: found in the simulator)', positiveArgument)
     .option('--seed <number>', 'of arrivals, lengths and prompts', wholeArgument, 1)
+    .option(
+      '--admin-port <number>',
+      'of console and metrics; another if it is taken',
+      portArgument,
+      ADMIN_PORT,
+    )
     .addOption(new Option('--format <format>', 'of the summary').choices(['text', 'json']).default('text'))
     .addHelpText('after', EXAMPLES)
     .action((flags: Flags) => demo(flags, terminal, binary))
@@ -62,7 +72,7 @@ async function demo(flags: Flags, terminal: Terminal, binary: string): Promise<v
   let fleets: DemoFleets | undefined
   try {
     say(`sluice demo: starting ${2 * REPLICAS_PER_FLEET} simulated engines (${DEMO_PROFILE}) and Sluice…\n`)
-    const starting = startFleets(binary, stop.signal)
+    const starting = startFleets(binary, flags.adminPort, stop.signal)
     starting.catch(() => undefined)
     const capacity = await capacityOf(flags, say)
     fleets = await starting

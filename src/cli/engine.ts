@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { type EngineServerOptions, type RunningEngine, startEngine } from '../emulator/start.ts'
 import { profileIds } from '../sim/profiles.ts'
 import { listenFault } from './listen.ts'
-import { positiveArgument, wholeArgument } from './load-options.ts'
+import { portArgument, positiveArgument, wholeArgument } from './load-options.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
 
 interface EngineFlags {
@@ -108,13 +108,6 @@ async function drainOrKill(engine: RunningEngine): Promise<void> {
   const again = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]).then(() => engine.kill())
   await Promise.race([drained, again])
   await engine.close()
-}
-
-function portArgument(text: string): number {
-  const port = Number(text)
-  if (!/^\d{1,5}$/.test(text) || port > 65_535)
-    throw new InvalidArgumentError('It must be a port, 0 to 65535.')
-  return port
 }
 
 function countArgument(text: string): number {

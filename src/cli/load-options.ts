@@ -43,6 +43,14 @@ export function positiveArgument(text: string): number {
   return value
 }
 
+/** A port; 0 takes any free one. */
+export function portArgument(text: string): number {
+  const port = Number(text)
+  if (!/^\d{1,5}$/.test(text) || port > 65_535)
+    throw new InvalidArgumentError('It must be a port, 0 to 65535.')
+  return port
+}
+
 /** For commander: a whole number of at least 0. */
 export function wholeArgument(text: string): number {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 0.')

@@ -27,7 +27,9 @@ afterEach(async () => {
 })
 
 function demo(...args: string[]): Demo {
-  const child = spawn(process.execPath, [BINARY, 'demo', ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [BINARY, 'demo', '--admin-port', '0', ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   const seen = { out: '', err: '' }
   child.stdout.on('data', (bytes: Buffer) => {
     seen.out += bytes.toString()
