@@ -61,12 +61,15 @@ async function until(what, terminals, probe) {
   }
 }
 
-/** The alerts that fire, by Prometheus' own word; undefined while it does not answer. */
-const firing = (address) =>
+/** What the page says of each class that it fires for, by Prometheus' own word; nothing while it does not answer. */
+const pages = (address) =>
   fetch(`http://${address}/api/v1/alerts`)
     .then((response) => response.json())
-    .then(({ data }) => data.alerts.filter(({ state }) => state === 'firing'))
-    .catch(() => undefined)
+    .then(({ data }) =>
+      data.alerts.filter(({ state, labels }) => state === 'firing' && labels.alertname === PAGE),
+    )
+    .then((alerts) => alerts.map(({ annotations }) => annotations.summary))
+    .catch(() => [])
 
 async function walk(clone) {
   execFileSync('git', ['clone', '--quiet', ROOT, clone])
@@ -81,10 +84,9 @@ async function walk(clone) {
   const console_ = /console (http:\S+)/.exec(terminals[0].text())?.[1]
   const scraped = readFileSync(join(clone, 'config', 'prometheus.yml'), 'utf8')
   if (!scraped.includes(new URL(console_).host)) throw new Error(`${console_} is not what Prometheus scrapes`)
-  await until(`${PAGE} fires on http://${address}/alerts`, terminals, async () =>
-    (await firing(address))?.some(({ labels }) => labels.alertname === PAGE),
-  )
-  for (const { annotations } of await firing(address)) say(`  ${annotations.summary}`)
+  const what = `${PAGE} fires on http://${address}/alerts`
+  await until(what, terminals, async () => (await pages(address)).length > 0)
+  for (const summary of await pages(address)) say(`  ${summary}`)
 }
 
 async function stopAll() {
