@@ -168,7 +168,7 @@ describe('a scrape', () => {
     expect(samplesOf(page).get('sluice_clamped_requests_total{class="other"}')).toBe(1)
   })
 
-  it('has the same series after 100 000 invented names as before', async () => {
+  it('has the same series after 10 000 invented names as before', async () => {
     const { observer } = rig()
     observer.onSettled(good())
     const series = async () => [...samplesOf(await observer.metrics.scrape('text')).keys()]
@@ -179,7 +179,7 @@ describe('a scrape', () => {
     }
     settle('first')
     const before = await series()
-    for (let index = 0; index < 100_000; index += 1) settle(`invented-${index}`)
+    for (let index = 0; index < 10_000; index += 1) settle(`invented-${index}`)
     expect(await series()).toEqual(before)
     expect(before.some((key) => key.includes('"other"'))).toBe(true)
   })
