@@ -64,8 +64,9 @@ export function createTrafficServer({ edge, rng, observer, limits }: ServerOptio
   return server
 }
 
-/** Undefined when nobody is left to hear it. */
+/** Undefined when nobody is left to hear it: a client that goes in mid-request has sent nothing wrong. */
 function codeOf({ code = '' }: NodeJS.ErrnoException): ErrorCode | undefined {
+  if (code === 'HPE_INVALID_EOF_STATE') return undefined
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   return code.startsWith('HPE_') ? 'malformed' : undefined
