@@ -48,6 +48,12 @@ export function createTrafficServer({ edge, rng, observer, limits }: ServerOptio
       noDelay: true,
     },
   }) as Server
+  server.on('connection', (socket) => {
+    edge.clientConnections += 1
+    socket.once('close', () => {
+      edge.clientConnections -= 1
+    })
+  })
   const answers = new WeakMap<Duplex, ServerResponse>()
   server.on('request', ({ socket }, outgoing) => answers.set(socket, outgoing))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
