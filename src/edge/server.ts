@@ -29,6 +29,12 @@ export interface ServerOptions {
 
 const DEFAULTS: ServerLimits = { headerBytes: 32 * 1024, headersMs: 30_000, checkMs: 5000 }
 
+/**
+ * A client that takes no more is noticed after so many bytes; what stands in its queue costs several times its size,
+ * since tokens come in small frames.
+ */
+const QUEUED_BYTES = 4 * 1024
+
 /** Longer than the idle time of common load balancers, so that they close first, in ms. */
 const KEEP_ALIVE_MS: Ms = 75_000
 
@@ -46,6 +52,7 @@ export function createTrafficServer({ edge, rng, observer, limits }: ServerOptio
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: headerBytes,
       noDelay: true,
+      highWaterMark: QUEUED_BYTES,
     },
   }) as Server
   server.on('connection', (socket) => {
