@@ -40,6 +40,7 @@ export class Runtime {
       gate,
       predictor: () => this.predictor,
       fleet: () => this.fleet,
+      edge: () => this.edge,
       config: () => this.#config,
       monitor: this.#monitor,
     })

@@ -8,6 +8,7 @@ import type { Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { ANONYMOUS } from '../edge/auth.ts'
 import { NO_PRODUCT } from '../edge/classify.ts'
+import type { Edge } from '../edge/edge.ts'
 import type { SloCatalog } from '../slo/attainment.ts'
 import type { LoadedConfig } from '../telemetry/observer.ts'
 import type { RuntimeMonitor } from '../telemetry/runtime.ts'
@@ -18,11 +19,12 @@ export interface SampledParts {
   readonly gate: Gate
   readonly predictor: () => Scheduler | undefined
   readonly fleet: () => ManagedFleet
+  readonly edge: () => Pick<Edge, 'clientConnections' | 'buffers'>
   readonly config: () => Config
   readonly monitor: RuntimeMonitor
 }
 
-export function samplePorts({ gate, predictor, fleet, config, monitor }: SampledParts): SamplePorts {
+export function samplePorts({ gate, predictor, fleet, edge, config, monitor }: SampledParts): SamplePorts {
   return {
     replicas: () =>
       fleet()
@@ -31,6 +33,10 @@ export function samplePorts({ gate, predictor, fleet, config, monitor }: Sampled
     waiting: () => {
       const { requests, tokens, bytes } = gate.state.waiting
       return { requests, tokens, bytes }
+    },
+    holding: () => {
+      const { clientConnections, buffers } = edge()
+      return { clientConnections, bodyBytes: buffers.heldBytes }
     },
     trust: () => {
       const predicting = predictor()
@@ -60,6 +66,7 @@ function replicaSample(
     generation,
     limits,
     ...(gauges === undefined ? {} : { gauges }),
+    connections: fleet.openSockets(replicaId),
     ledger: ledgerSample(gate, replicaId),
   }
 }

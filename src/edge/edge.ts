@@ -74,6 +74,8 @@ export class Edge {
   readonly dispatcher: Dispatcher
   readonly drain: Drain
   readonly buffers: BufferPool
+  /** Connections of clients that are open; its server counts them. */
+  clientConnections = 0
   readonly #options: EdgeOptions
   readonly #ports: IntakePorts
   readonly #stored = new StoredResponses()

@@ -29,6 +29,8 @@ export interface RequestShape {
 
 /** No prompt or schema comes near it, and walking deeper JSON exhausts the stack, here and in engines. */
 const MAX_NESTING = 200
+/** Many times what any route knows; a large body of nothing but names would cost ten times its size for as long as it waits. */
+const MAX_MEMBERS = 1000
 
 interface Prompt extends Rendered {
   readonly prompts: number
@@ -71,6 +73,9 @@ function parse(body: Buffer): JsonObject {
     throw malformed(`the body is not valid JSON${position === undefined ? '' : ` at ${position}`}`)
   }
   if (!isObject(json)) throw malformed('the body must be a JSON object')
+  if (Object.keys(json).length > MAX_MEMBERS) {
+    throw malformed(`the body has more than ${MAX_MEMBERS} members`)
+  }
   if (isNestedDeeper(json, MAX_NESTING)) {
     throw malformed(`the body is nested more than ${MAX_NESTING} levels deep`)
   }

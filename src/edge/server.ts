@@ -29,6 +29,12 @@ export interface ServerOptions {
 
 const DEFAULTS: ServerLimits = { headerBytes: 32 * 1024, headersMs: 30_000, checkMs: 5000 }
 
+/**
+ * A client that takes no more is noticed after so many bytes; what stands in its queue costs several times its size,
+ * since tokens come in small frames.
+ */
+const QUEUED_BYTES = 4 * 1024
+
 /** Longer than the idle time of common load balancers, so that they close first, in ms. */
 const KEEP_ALIVE_MS: Ms = 75_000
 
@@ -46,8 +52,15 @@ export function createTrafficServer({ edge, rng, observer, limits }: ServerOptio
       keepAliveTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: headerBytes,
       noDelay: true,
+      highWaterMark: QUEUED_BYTES,
     },
   }) as Server
+  server.on('connection', (socket) => {
+    edge.clientConnections += 1
+    socket.once('close', () => {
+      edge.clientConnections -= 1
+    })
+  })
   const answers = new WeakMap<Duplex, ServerResponse>()
   server.on('request', ({ socket }, outgoing) => answers.set(socket, outgoing))
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -64,8 +77,9 @@ export function createTrafficServer({ edge, rng, observer, limits }: ServerOptio
   return server
 }
 
-/** Undefined when nobody is left to hear it. */
+/** Undefined when nobody is left to hear it: a client that goes in mid-request has sent nothing wrong. */
 function codeOf({ code = '' }: NodeJS.ErrnoException): ErrorCode | undefined {
+  if (code === 'HPE_INVALID_EOF_STATE') return undefined
   if (code === 'HPE_HEADER_OVERFLOW') return 'headers_too_large'
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'request_timeout'
   return code.startsWith('HPE_') ? 'malformed' : undefined

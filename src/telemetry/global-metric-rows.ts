@@ -67,6 +67,14 @@ export const GLOBAL_METRICS = {
     labels: ['replica'],
     help: 'How old is the last metrics page of the engine?',
   },
+  upstreamConnections: {
+    name: 'sluice_upstream_connections',
+    type: 'gauge',
+    unit: 'connections',
+    scope: 'global',
+    labels: ['replica'],
+    help: 'How many connections to the replica are open now, idle ones and those that watch it included?',
+  },
   ledgerDrift: {
     name: 'sluice_ledger_drift_requests',
     type: 'gauge',
@@ -106,6 +114,22 @@ export const GLOBAL_METRICS = {
     scope: 'global',
     labels: [],
     help: 'How many body bytes wait here now?',
+  },
+  clientConnections: {
+    name: 'sluice_client_connections',
+    type: 'gauge',
+    unit: 'connections',
+    scope: 'global',
+    labels: [],
+    help: 'How many connections of clients are open now, idle ones included?',
+  },
+  bufferedBytes: {
+    name: 'sluice_buffered_bytes',
+    type: 'gauge',
+    unit: 'bytes',
+    scope: 'global',
+    labels: [],
+    help: 'How many bytes of request bodies are held now? `limits.buffered` bounds them.',
   },
   decisionDuration: {
     name: 'sluice_decision_duration_seconds',

@@ -155,6 +155,9 @@ export class GlobalMetrics {
     on.waitingRequests.set(finiteOrZero(waiting.requests))
     on.waitingTokens.set(finiteOrZero(waiting.tokens))
     on.waitingBytes.set(finiteOrZero(waiting.bytes))
+    const holding = this.#ports.holding()
+    on.clientConnections.set(finiteOrZero(holding.clientConnections))
+    on.bufferedBytes.set(finiteOrZero(holding.bodyBytes))
     this.#refreshPredictor()
     this.#refreshReplicas(this.#ports.replicas(), nowMs)
     const runtime = this.#ports.runtime()
@@ -187,13 +190,15 @@ export class GlobalMetrics {
       on.backlog,
       on.kvUsage,
       on.scrapeAge,
+      on.upstreamConnections,
       on.ledgerDrift,
       on.replicaState,
     ] as const
     for (const gauge of shown) gauge.reset()
-    for (const { name: replica, state, ledger, gauges } of replicas) {
+    for (const { name: replica, state, ledger, gauges, connections } of replicas) {
       on.inFlight.set({ replica }, finiteOrZero(ledger.inFlightRequests))
       on.backlog.set({ replica }, finiteOrZero(ledger.backlogTokens))
+      on.upstreamConnections.set({ replica }, finiteOrZero(connections))
       for (const other of LABEL_VALUES.replicaState) {
         on.replicaState.set({ replica, state: other }, other === state ? 1 : 0)
       }

@@ -19,6 +19,7 @@ export interface MetricRow {
     | 'none'
     | 'lines'
     | 'replicas'
+    | 'connections'
   readonly labels: readonly string[]
   /** The question that it answers; shown as HELP and in the docs. */
   readonly help: string

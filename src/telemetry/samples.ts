@@ -14,6 +14,8 @@ export interface ReplicaSample {
   readonly generation: number
   readonly limits: EngineLimits
   readonly gauges?: ReplicaGauges
+  /** Sockets to it that are open: at work, kept warm, or watching it. */
+  readonly connections: number
   readonly ledger: LedgerSample
 }
 
@@ -29,6 +31,14 @@ export interface WaitingSample {
   readonly requests: number
   readonly tokens: Tokens
   readonly bytes: number
+}
+
+/** What the traffic side holds beside the books. */
+export interface HoldingSample {
+  /** Connections of clients, idle ones included. */
+  readonly clientConnections: number
+  /** Bodies of requests that may still be sent, again or at all. */
+  readonly bodyBytes: number
 }
 
 export interface TrustSample {
@@ -54,6 +64,7 @@ export interface RuntimeSample {
 export interface SamplePorts {
   readonly replicas: () => readonly ReplicaSample[]
   readonly waiting: () => WaitingSample
+  readonly holding: () => HoldingSample
   readonly trust: () => readonly TrustSample[]
   readonly runtime: () => RuntimeSample
   /** Replicas of the model that would carry such a demand, a fraction; undefined when nobody can say. */

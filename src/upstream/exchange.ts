@@ -184,8 +184,10 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
       this.#retried = true
       this.#phase = 'connect'
       this.#controller = undefined
+      const stale = this.#line
       // Asynchronous, since the library is still taking the old socket down.
       queueMicrotask(() => {
+        stale?.destroy()
         if (!this.#settled) this.#dispatch(true)
       })
       return

@@ -90,7 +90,8 @@ class UpstreamFleet implements ManagedFleet {
     return this.#members.get(id)?.replica.report.gauges
   }
 
-  openSockets(): number {
+  openSockets(id?: ReplicaId): number {
+    if (id !== undefined) return this.#members.get(id)?.replica.openSockets ?? 0
     return [...this.#members.values()].reduce((sum, member) => sum + member.replica.openSockets, 0)
   }
 

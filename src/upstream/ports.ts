@@ -73,7 +73,7 @@ export interface Fleet {
   /** Reports of all replicas that serve the pool now. */
   reports(pool?: PoolId): readonly ReplicaReport[]
   gauges(id: ReplicaId): ReplicaGauges | undefined
-  /** Upstream sockets open now, idle ones included. */
-  openSockets(): number
+  /** Upstream sockets open now, of one replica or of all; idle ones included. */
+  openSockets(id?: ReplicaId): number
   close(): Promise<void>
 }

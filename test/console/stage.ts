@@ -63,6 +63,7 @@ function playedPorts(): AdminPorts {
   const samples: SamplePorts = {
     replicas: () => frozen?.replicas ?? [],
     waiting: () => frozen?.waiting ?? { requests: 0, tokens: 0, bytes: 0 },
+    holding: () => ({ clientConnections: 0, bodyBytes: 0 }),
     trust: () => [{ model: MODEL, state: 'trusted' }],
     replicasWanted: () => undefined,
     runtime: () => ({
@@ -200,6 +201,7 @@ function freeze({ replicas, waiting }: GateState, nowMs: number): Frozen {
       generation: ledger.report.generation,
       limits: ledger.report.limits,
       ...(ledger.report.gauges === undefined ? {} : { gauges: { ...ledger.report.gauges } }),
+      connections: 2,
       ledger: {
         inFlightRequests: ledger.inFlightRequests,
         prefillingRequests: ledger.prefilling.size,

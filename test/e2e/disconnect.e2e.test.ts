@@ -74,7 +74,10 @@ describe('a client that leaves', () => {
     await until(() => rig.edge.buffers.heldBytes > 0, 'the first bytes to be held')
     client.leave()
     await until(() => rig.edge.buffers.heldBytes === 0, 'the bytes to be given back')
+    await until(() => rig.connections === 0, 'the connection to be gone')
     expect(rig.gate.counts.offered).toBe(0)
+    // It went: that is no request gone wrong, and nobody should be alarmed by it.
+    expect(rig.rejections).toEqual([])
   })
 
   it('together with hundreds of others leaves an empty queue, and the next request is served', async () => {

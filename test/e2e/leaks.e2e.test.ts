@@ -1,20 +1,16 @@
 /** Ten thousand requests that end in every manner at random: at the end nothing of them is left. */
-import { connect, type Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { type Running, startSluice } from '../../src/cli/serve.ts'
 import { loadConfig } from '../../src/config/load.ts'
+import { Rng } from '../../src/sim/rng.ts'
 import { until } from '../support/deadline.ts'
-import { FATES, type Fate, UnrulyEngine } from '../support/unruly-engine.ts'
+import { drawFate, UnrulyLine } from '../support/unruly-client.ts'
+import { UnrulyEngine } from '../support/unruly-engine.ts'
 
 const REQUESTS = 10_000
 const AT_ONCE = 64
-/** Shares of ends that the client chooses itself; the rest it reads to the end. */
-const LEAVE_RATIO = 0.15
-
-/** Share of requests whose end the engine makes odd. */
-const ODD_RATIO = 0.3
 
 let engines: UnrulyEngine[]
 let running: Running
@@ -37,16 +33,15 @@ afterAll(async () => {
 
 it('leaves no permit, waiter, byte or open exchange, and a flat heap', { timeout: 180_000 }, async () => {
   const { runtime } = running
-  const random = mulberry32(7)
+  const rng = new Rng(7)
   const tally = new Map<string, number>()
   const turn = async (requests: number) => {
     let begun = 0
     const client = async () => {
-      const line = new Line()
+      const line = new UnrulyLine(running.port)
       while (begun < requests) {
         begun++
-        const fate = fateOf(random)
-        const end = await line.one(fate, random)
+        const end = await line.one(drawFate(rng), rng)
         tally.set(end, (tally.get(end) ?? 0) + 1)
       }
       line.close()
@@ -81,77 +76,10 @@ it('leaves no permit, waiter, byte or open exchange, and a flat heap', { timeout
   for (const end of ['left', '200', '400', 'cut']) expect(tally.get(end) ?? 0).toBeGreaterThan(100)
 })
 
-/** Mostly sound, or the breakers would rightly take both replicas away; seldom full, since that earns a rest of 200 ms. */
-function fateOf(random: () => number): Fate {
-  const odd = random() < ODD_RATIO ? FATES[Math.floor(random() * FATES.length)] : undefined
-  return odd === undefined || (odd.startsWith('full') && random() < 0.8) ? 'complete' : odd
-}
-
-/** A client's kept-alive connection, opened anew after each departure. */
-class Line {
-  #socket: Socket | undefined
-
-  /** Sends one request and ends it: by reading it, or by leaving at a random moment (hung ones always so). */
-  one(fate: Fate, random: () => number): Promise<string> {
-    const leaves = fate.startsWith('hang') || random() < LEAVE_RATIO
-    const content = 'Hello '.repeat(Math.floor(random() * 50))
-    const messages = [{ role: 'user', content }]
-    const body = JSON.stringify({ model: 'tiny', stream: fate !== 'whole', user: fate, messages })
-    this.#socket ??= connect({ host: '127.0.0.1', port: running.port, noDelay: true })
-    const socket = this.#socket
-    return new Promise((resolve) => {
-      let text = ''
-      const over = (end: string) => {
-        clearTimeout(timer)
-        socket.removeAllListeners().on('error', () => {})
-        if (socket.destroyed) this.#socket = undefined
-        resolve(end)
-      }
-      const timer = leaves
-        ? setTimeout(() => {
-            socket.destroy()
-            over('left')
-          }, random() * 15)
-        : undefined
-      socket.on('error', () => {})
-      socket.on('close', () => over('cut'))
-      socket.on('data', (bytes) => {
-        text += bytes.toString('latin1')
-        if (!isComplete(text)) return
-        over(text.startsWith('HTTP/1.1 200') && text.includes('"error"') ? 'cut' : text.slice(9, 12))
-      })
-      socket.write(
-        `POST /v1/chat/completions HTTP/1.1\r\nhost: sluice.test\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
-      )
-    })
-  }
-
-  close(): void {
-    this.#socket?.destroy()
-  }
-}
-
-function isComplete(text: string): boolean {
-  const headEnd = text.indexOf('\r\n\r\n')
-  if (headEnd < 0) return false
-  const length = /content-length: (\d+)/i.exec(text)?.[1]
-  return length === undefined ? text.endsWith('0\r\n\r\n') : text.length >= headEnd + 4 + Number(length)
-}
-
 /** The heap after a full collection, in bytes. */
 function settledHeap(): number {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   collect()
   return process.memoryUsage().heapUsed
-}
-
-function mulberry32(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
-  }
 }

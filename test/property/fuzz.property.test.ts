@@ -249,6 +249,14 @@ describe('a request body gone wrong', () => {
     },
   )
 
+  it('is malformed when it is nothing but names', () => {
+    const names = Array.from({ length: 100_000 }, (_, at) => `"n${at}":0`).join(',')
+    for (const route of ROUTES) {
+      const body = `{"model":"tiny","messages":[],"prompt":"x","input":"x","inputs":"x","tokens":[1],${names}}`
+      expect(shapeOrRefusal(route, Buffer.from(body)), route.path).toBeUndefined()
+    }
+  })
+
   function shapeOrRefusal(route: (typeof ROUTES)[number], body: Buffer) {
     try {
       return readShape(route, body)

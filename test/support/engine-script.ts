@@ -15,6 +15,8 @@ export interface EngineScript {
   readonly frames?: number
   /** Tokens that the usage says each frame has. */
   readonly tokensPerFrame?: number
+  /** Tokens that the usage says the prompt has. */
+  readonly promptTokens?: number
   readonly kind?: TokenKind
   /** `asked` follows the request; `continuous` puts it into each frame as well. */
   readonly usage?: 'asked' | 'final' | 'continuous' | 'none'
@@ -32,10 +34,11 @@ const PROMPT_TOKENS = 8
 
 /** Answers with the plan, as `engine.on(path, play({...}))` or with a request in hand. */
 export function play(script: EngineScript = {}): (exchange: ScriptedExchange) => void {
-  return (exchange) => void run(exchange, script)
+  return (exchange) => void perform(exchange, script)
 }
 
-async function run(exchange: ScriptedExchange, script: EngineScript): Promise<void> {
+/** The same; resolves when the last of it was sent. */
+export async function perform(exchange: ScriptedExchange, script: EngineScript): Promise<void> {
   const { frames = 3, betweenTokensMs = 0 } = script
   exchange.style = script.style ?? {}
   exchange.cut = script.cut ?? 'whole'
@@ -67,7 +70,7 @@ function sendFrame(exchange: ScriptedExchange, script: EngineScript, index: numb
 }
 
 function finish(exchange: ScriptedExchange, script: EngineScript, frames: number): void {
-  const { end = 'done', usage = 'asked', tokensPerFrame = 1 } = script
+  const { end = 'done', usage = 'asked', tokensPerFrame = 1, promptTokens = PROMPT_TOKENS } = script
   if (end === 'hang') return
   if (end === 'fin' || end === 'reset') {
     exchange[end]()
@@ -80,7 +83,7 @@ function finish(exchange: ScriptedExchange, script: EngineScript, frames: number
   exchange.finish()
   const asked = (exchange.json.stream_options as { include_usage?: unknown } | undefined)?.include_usage
   if (usage !== 'none' && (usage !== 'asked' || asked === true)) {
-    exchange.usage(PROMPT_TOKENS, frames * tokensPerFrame)
+    exchange.usage(promptTokens, frames * tokensPerFrame)
   }
   if (end === 'done') exchange.done()
   else exchange.end()

@@ -15,6 +15,8 @@ export interface ScriptedEngineOptions {
   /** Metrics page; a 404 when absent. */
   readonly metrics?: string
   readonly maxModelLen?: number
+  /** Any free one unless told otherwise. */
+  readonly port?: number
 }
 
 export interface PageOptions {
@@ -55,6 +57,7 @@ export class ScriptedEngine {
 
   constructor(options: ScriptedEngineOptions) {
     this.#options = options
+    this.#port = options.port ?? 0
     this.#server = createServer({ allowHalfOpen: false }, (socket) => this.#serve(socket))
     this.health(200)
     this.on('/metrics', (exchange) => exchange.respond(404, '{"detail":"Not Found"}'))

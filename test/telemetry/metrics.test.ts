@@ -193,6 +193,10 @@ describe('a scrape', () => {
     expect(samples.get('sluice_in_flight_requests{replica="r1"}')).toBe(3)
     expect(samples.get('sluice_scrape_age_seconds{replica="r1"}')).toBe(2)
     expect(samples.get('sluice_ledger_drift_requests{replica="r1"}')).toBe(3)
+    expect(samples.get('sluice_upstream_connections{replica="r1"}')).toBe(4)
+    expect([samples.get('sluice_client_connections'), samples.get('sluice_buffered_bytes')]).toEqual([
+      7, 8000,
+    ])
     expect(samples.get('sluice_replica_state{replica="r2",state="down"}')).toBe(1)
     expect(samples.get('sluice_replica_state{replica="r2",state="live"}')).toBe(0)
     expect(samples.has('sluice_kv_usage_ratio{replica="r2"}')).toBe(false)

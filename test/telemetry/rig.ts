@@ -35,6 +35,7 @@ export function replicaOf(change: Partial<ReplicaSample> = {}): ReplicaSample {
     state: 'live',
     generation: 1,
     limits: {},
+    connections: 4,
     ledger,
     ...change,
   }
@@ -90,6 +91,7 @@ export function rig() {
     replicas: () => parts.replicas,
     trust: () => parts.trust,
     waiting: () => parts.waiting,
+    holding: () => ({ clientConnections: 7, bodyBytes: 8000 }),
     replicasWanted: () => parts.replicasWanted,
     runtime: () => ({
       loopLag: { p50Ms: 1, p99Ms: 2, maxMs: 3 },

@@ -1,0 +1,136 @@
+/**
+ * A million requests, and what is left of them.
+ *
+ *   npm run test:soak -- [--requests 1000000] [--minutes 25] [--seed 1]
+ *
+ * Sluice as built, with its log, its accounts and enforcing, before two fast engines, each a process. Requests stream or
+ * not, are refused, broken, left by their clients in every phase, or shed for their tenant's limit. Fifty times the
+ * clients rest, and what the process holds is counted after a full collection. Lines are fitted to the samples after the
+ * first fifth. Exits with 0 when nothing leaks; stops by itself after that many minutes.
+ */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { Rng } from '../../src/sim/rng.ts'
+import { NodeChild, scriptArgs, sluiceArgs } from '../support/node-child.ts'
+import { drawFate, UnrulyLine } from '../support/unruly-client.ts'
+import { type Sample, type Verdict, verdictsOf } from './figures.ts'
+
+const SAMPLES = 50
+const WARM_UP_RATIO = 0.2
+const LINES = 32
+/** All of it may be stopped for a while, as when others on the machine need it. */
+const SAMPLE_LIMIT_MS = 600_000
+/** Share of requests of a tenant that has used up its limit. */
+const LIMITED_RATIO = 0.1
+
+const { values } = parseArgs({
+  options: {
+    requests: { type: 'string', default: '1000000' },
+    minutes: { type: 'string', default: '25' },
+    seed: { type: 'string', default: '1' },
+  },
+})
+const requests = Number(values.requests)
+const limitMs = Number(values.minutes) * 60_000
+if (!Number.isInteger(requests) || requests < 1000 || !(limitMs > 0)) {
+  console.error('--requests is a whole number of at least 1000, --minutes above 0')
+  process.exit(2)
+}
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
+function fileOf(replicas: readonly string[]): string {
+  return `listen: 127.0.0.1:0
+admin: { listen: "127.0.0.1:0" }
+mode: enforce
+auth: { header: x-tenant, trusted: [127.0.0.0/8] }
+tenants: [{ name: free }, { name: limited, limits: { requests: 1/s } }]
+models: [{ name: tiny, replicas: [${replicas.join(', ')}] }]
+classes: { chat: { ttft: 30s, overload: wait, max_wait: 2s } }
+default_class: chat
+timeouts: { first_byte: 600s, between_bytes: 600s, heartbeat_after: 300s, drain: 600s }
+`
+}
+
+async function start(folder: string): Promise<{ sluice: NodeChild; port: number; adminUrl: string }> {
+  const engine = new URL('./engine.ts', import.meta.url)
+  const engines = ['engine-1', 'engine-2'].map(
+    (name) => new NodeChild({ args: scriptArgs(engine), name, folder }),
+  )
+  const urls = await Promise.all(engines.map(async (child) => (await child.said(/on (http\S+)/))[1] ?? ''))
+  const file = join(folder, 'sluice.yaml')
+  await writeFile(file, fileOf(urls))
+  const sluice = new NodeChild({ args: sluiceArgs('serve', '-c', file), name: 'sluice', folder, mute: true })
+  const [, url = '', adminUrl = ''] = await sluice.said(/traffic +(\S+)\n +admin +(\S+)\n/)
+  return { sluice, port: Number(new URL(url).port), adminUrl }
+}
+
+/** Sends that many requests over the lines, and returns when none is open any more. */
+async function turn(count: number, lines: readonly UnrulyLine[], rng: Rng, ends: Map<string, number>) {
+  let begun = 0
+  const client = async (line: UnrulyLine) => {
+    while (begun < count) {
+      begun += 1
+      const tenant = rng.uniform() < LIMITED_RATIO ? 'limited' : 'free'
+      const end = await line.one(drawFate(rng), rng, `x-tenant: ${tenant}\r\n`)
+      ends.set(end, (ends.get(end) ?? 0) + 1)
+    }
+  }
+  await Promise.all(lines.map(client))
+}
+
+function printVerdicts(verdicts: readonly Verdict[]): void {
+  const mib = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MiB`
+  console.log('what              first        last        per 1000 requests      limit   verdict')
+  for (const { name, unit, first, last, rise, riseError, limit, verdict } of verdicts) {
+    const show = (value: number) => (unit === 'bytes' ? mib(value) : String(value))
+    const digits = unit === 'bytes' ? 0 : 3
+    const slope = `${rise.toFixed(digits)} ± ${riseError.toFixed(digits)}`
+    console.log(
+      `${name.padEnd(16)}${show(first).padStart(12)}${show(last).padStart(12)}${slope.padStart(24)}${String(limit).padStart(10)}   ${verdict}`,
+    )
+  }
+}
+
+/** What of the last turn is still open; all of it must be gone before a sample counts. */
+async function idle(adminUrl: string): Promise<void> {
+  for (let look = 0; look < 200; look += 1) {
+    const page = await (await fetch(`${adminUrl}/metrics`)).text()
+    const busy = /^sluice_(?:in_flight_requests\{.*\}|waiting_requests|buffered_bytes) [^0]/m.test(page)
+    if (!busy) return
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+  throw new Error('requests, waiters or bodies are left 10 s after their clients')
+}
+
+const folder = await mkdtemp(join(tmpdir(), 'sluice-soak-'))
+const { sluice, port, adminUrl } = await start(folder)
+const lines = Array.from({ length: LINES }, () => new UnrulyLine(port))
+const rng = new Rng(Number(values.seed))
+const ends = new Map<string, number>()
+const samples: Sample[] = []
+const startMs = performance.now()
+let done = 0
+while (done < requests && performance.now() - startMs < limitMs) {
+  const count = Math.min(Math.ceil(requests / SAMPLES), requests - done)
+  await turn(count, lines, rng, ends)
+  await idle(adminUrl)
+  done += count
+  const holdings = await sluice.holdings(SAMPLE_LIMIT_MS)
+  samples.push({ requests: done, holdings })
+  const perSec = (done * 1000) / (performance.now() - startMs)
+  console.error(`${done} requests, ${perSec.toFixed(0)}/s, heap ${(holdings.heapBytes / 1e6).toFixed(1)} MB`)
+}
+for (const line of lines) line.close()
+const { code } = await sluice.end()
+const faults = sluice.err.split('\n').filter((line) => /error|warning/i.test(line))
+const seconds = (performance.now() - startMs) / 1000
+console.log(`${done} of ${requests} requests in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)}/s`)
+console.log(`ends: ${[...ends].map(([end, count]) => `${count} ${end}`).join(', ')}\n`)
+const verdicts = verdictsOf(samples.slice(Math.floor(samples.length * WARM_UP_RATIO)))
+printVerdicts(verdicts)
+for (const line of faults) console.log(`stderr: ${line}`)
+await rm(folder, { recursive: true, force: true })
+const leaks = verdicts.some(({ verdict }) => verdict === 'leak')
+process.exit(leaks || code !== 0 || faults.length > 0 ? 1 : 0)
