@@ -2,9 +2,11 @@
  * What Sluice adds to a streamed request. Prints tables and, last, one JSON object.
  *
  *   (a) TTFT added at 200 requests/s in front of an emulated engine, bare and Sluice in turns;
- *   (b) CPU per streamed frame and per request, beside the bare prototype (and HAProxy, nginx where installed).
+ *   (b) CPU per streamed frame and per request of 2 KiB and 64 KiB, delays, and memory at 1000 streams, beside the bare
+ *       prototype, and HAProxy, nginx and vLLM's Rust router where they are on the PATH.
  *
- * Usage: npm run bench:relay -- [--passes 5] [--streams 100] [--tokens 128] [--rounds 2] [--only ttft|cpu] [--json FILE]
+ * Usage: npm run bench:relay -- [--passes 5] [--streams 100] [--tokens 128] [--rounds 2] [--only ttft|cpu|memory]
+ *     [--peers sluice,haproxy] [--json FILE]
  *   --rt runs all ahead of other work on the machine (root); --keep keeps the children's log
  */
 import { mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -15,9 +17,11 @@ import { haproxy } from './peers/haproxy.mjs'
 import { honoUndici } from './peers/hono-undici.mjs'
 import { nginx } from './peers/nginx.mjs'
 import { sluice } from './peers/sluice.mjs'
+import { vllmRouter } from './peers/vllm-router.mjs'
 import { canPin, stopAll, useRealTime } from './relay/children.mjs'
 import { measureRelayCpu } from './relay/cpu.mjs'
-import { printCpu, printTtft } from './relay/print.mjs'
+import { measureMemory } from './relay/memory.mjs'
+import { printCpu, printMemory, printTtft } from './relay/print.mjs'
 import { measureTtft } from './relay/ttft.mjs'
 
 const { values } = parseArgs({
@@ -30,6 +34,7 @@ const { values } = parseArgs({
     slices: { type: 'string', default: '5' },
     seconds: { type: 'string', default: '5' },
     only: { type: 'string' },
+    peers: { type: 'string' },
     json: { type: 'string' },
     rt: { type: 'boolean', default: false },
     keep: { type: 'boolean', default: false },
@@ -46,7 +51,9 @@ const pinning = canPin && cpus().length >= 2 ? { proxyCore: 1, loadCore: 0 } : {
 async function main() {
   if (values.rt) useRealTime()
   const peers = []
-  for (const peer of [honoUndici, sluice, haproxy, nginx]) {
+  const wanted = values.peers?.split(',')
+  for (const peer of [honoUndici, sluice, haproxy, nginx, vllmRouter]) {
+    if (wanted?.includes(peer.name) === false) continue
     const missing = peer.missing()
     if (missing === undefined) peers.push(peer)
     else say(`SKIPPED ${peer.name}: ${missing}`)
@@ -55,7 +62,8 @@ async function main() {
     say('NOT PINNED: taskset or a second core is missing, so CPU figures are rough')
   const context = { workDir, log, say, ...pinning }
   const result = { node: process.version, cpu: cpus()[0]?.model, cores: cpus().length }
-  if (values.only !== 'cpu') {
+  const runs = (part) => values.only === undefined || values.only === part
+  if (runs('ttft')) {
     result.ttft = await measureTtft({
       ...context,
       slices: Number(values.slices),
@@ -64,7 +72,7 @@ async function main() {
     })
     printTtft(result.ttft)
   }
-  if (values.only !== 'ttft') {
+  if (runs('cpu')) {
     const load = {
       streams: Number(values.streams),
       tokens: Number(values.tokens),
@@ -73,6 +81,10 @@ async function main() {
     }
     result.relay = await measureRelayCpu({ ...context, peers, passes: Number(values.passes), ...load })
     printCpu(result.relay)
+  }
+  if (runs('memory')) {
+    result.memory = await measureMemory({ ...context, peers })
+    printMemory(result.memory)
   }
   console.log(JSON.stringify(result))
   if (values.json !== undefined) writeFileSync(values.json, `${JSON.stringify(result, null, 2)}\n`)

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 export const honoUndici = {
   name: 'hono-undici',
+  compiles: true,
   missing: () => undefined,
   command: ({ port, upstreamPorts }) => [
     process.execPath,

@@ -22,6 +22,7 @@ auth: none
 
 export const sluice = {
   name: 'sluice',
+  compiles: true,
   missing: () => (existsSync(main) ? undefined : 'dist/cli/main.js is missing: run `npm run build` first'),
   command({ port, adminPort, upstreamPorts, workDir, model = 'bench', engineArgs = {}, nodeArgs = [] }) {
     const file = join(workDir, 'sluice.yaml')

@@ -117,6 +117,14 @@ export function cpuSeconds(pid) {
   return { ran, waited }
 }
 
+/** The most memory that a process and its children had in RAM, each at its own time, in MiB. Linux only. */
+export function peakMib(pid) {
+  const kib = tree(pid).map((each) =>
+    Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${each}/status`, 'utf8'))?.[1]),
+  )
+  return kib.reduce((sum, each) => sum + each, 0) / 1024
+}
+
 /** A process and its descendants: nginx works in a child of its own. */
 function tree(pid) {
   const children = readdirSync(`/proc/${pid}/task`).flatMap((task) =>

@@ -9,13 +9,15 @@ import { median } from './stats.mjs'
 const script = (name) => fileURLToPath(new URL(name, import.meta.url))
 const PROMPT_BYTES = 2048
 /** Requests of one token a pass: the cost of a request without its stream. Few at once, so that none queues here. */
-const SHORT = { streams: 4, rounds: 200, tokens: 1, rampMs: 0 }
+const SHORT = { streams: 4, rounds: 500, tokens: 1, rampMs: 0 }
+const LARGE = { ...SHORT, rounds: 100, promptBytes: 64 * 1024 }
 /** Node compiles what is hot over many thousand requests; a pass before that measures the compiler. */
 const WARM_UP = [
-  { streams: 4, rounds: 2000, tokens: 1, rampMs: 0 },
+  { ...SHORT, rounds: 3000 },
+  { ...LARGE, rounds: 250 },
   { streams: 100, rounds: 2, tokens: 128, rampMs: 500 },
 ]
-const REPLICAS = 2
+export const REPLICAS = 2
 
 /** Rows per peer with the median over passes; every answer was compared byte by byte with what was sent. */
 export async function measureRelayCpu(options) {
@@ -34,18 +36,18 @@ export async function measureRelayCpu(options) {
     for (const peer of peers) proxies.push(await startProxy(peer, ports, options))
     for (const { peer, port } of proxies) {
       say(`relay: warming ${peer.name} up`)
-      for (const wanted of WARM_UP) await load({ ...wanted, port })
+      for (const wanted of peer.compiles ? WARM_UP : [SHORT]) await load({ ...wanted, port })
     }
     for (let pass = 0; pass < passes; pass++) {
       // Each pass begins with another peer, so that no one always runs first.
       for (let turn = 0; turn < proxies.length; turn++) {
         const proxy = proxies[(pass + turn) % proxies.length]
         say(`relay: pass ${pass + 1}/${passes}, ${proxy.peer.name}`)
-        rows.push({ peer: proxy.peer.name, ...(await costOf(proxy, load, long)) })
+        rows.push({ peer: proxy.peer.name, pass, ...(await costOf(proxy, load, long)) })
       }
       say(`relay: pass ${pass + 1}/${passes}, direct`)
       const direct = await load({ ...long, port: ports[0] })
-      rows.push({ peer: 'direct', ...wire(direct), errors: direct.errors })
+      rows.push({ peer: 'direct', pass, ...wire(direct), errors: direct.errors })
     }
     await Promise.all(proxies.map(({ child }) => stop(child)))
   } finally {
@@ -63,7 +65,7 @@ export async function measureRelayCpu(options) {
   }
 }
 
-async function startProxy(peer, upstreamPorts, { workDir, log, proxyCore }) {
+export async function startProxy(peer, upstreamPorts, { workDir, log, proxyCore }) {
   const port = await freePort()
   const folder = join(workDir, peer.name)
   mkdirSync(folder, { recursive: true })
@@ -81,6 +83,7 @@ async function costOf({ child, port }, load, long) {
     return { ...seen, ran: after.ran - before.ran, waited: after.waited - before.waited }
   }
   const shortRun = await metered(SHORT)
+  const largeRun = await metered(LARGE)
   const longRun = await metered(long)
   const requestSeconds = shortRun.ran / shortRun.requests
   // A one-token answer is the price of a request; what a long stream costs beyond it is the price of its frames.
@@ -90,9 +93,10 @@ async function costOf({ child, port }, load, long) {
     usPerChunk: ((longRun.ran - longRun.requests * requestSeconds) / furtherChunks) * 1e6,
     usPerChunkAll: (longRun.ran / longRun.chunks) * 1e6,
     usPerRequest: requestSeconds * 1e6,
+    usPerLargeRequest: (largeRun.ran / largeRun.requests) * 1e6,
     cores: longRun.ran / longRun.seconds,
     waitedRatio: longRun.waited / longRun.ran,
-    errors: { ...shortRun.errors, ...longRun.errors },
+    errors: { ...shortRun.errors, ...largeRun.errors, ...longRun.errors },
   }
 }
 
@@ -105,7 +109,7 @@ const wire = ({ chunks, seconds, delayMs, ttftMs }) => ({
   ttftP99Ms: ttftMs.p99,
 })
 
-function runLoader({ loadCore, log, ...options }) {
+export function runLoader({ loadCore, log, ...options }) {
   const child = start(
     [process.execPath, script('loader.mjs'), JSON.stringify({ promptBytes: PROMPT_BYTES, ...options })],
     { core: loadCore, log, output: true },
@@ -120,6 +124,7 @@ function summarise(name, rows) {
     'usPerChunk',
     'usPerChunkAll',
     'usPerRequest',
+    'usPerLargeRequest',
     'cores',
     'waitedRatio',
     'chunks',

@@ -1,5 +1,5 @@
 /** The log: one JSON object a line on stdout, written behind the requests and flushed at the end. */
-import pino, { type DestinationStream, type Logger } from 'pino'
+import pino, { type DestinationStream } from 'pino'
 import { RateLimit } from './rate-limit.ts'
 
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
@@ -31,7 +31,7 @@ export const MAX_TEXT_CHARS = 256
 const MAX_BUFFERED_BYTES = 64 * 1024 * 1024
 
 /** Lines are gathered up to here before they are written: a write costs more than all else that a line costs. */
-const WRITE_BYTES = 8 * 1024
+const WRITE_BYTES = 64 * 1024
 /** No line waits longer than that, in ms; warnings and errors don't wait at all. */
 const FLUSH_MS = 200
 
@@ -43,23 +43,17 @@ export function createLog(options: LogOptions): Log {
           sync: false,
           maxLength: MAX_BUFFERED_BYTES,
           minLength: WRITE_BYTES,
+          maxWrite: 2 * WRITE_BYTES,
           periodicFlush: FLUSH_MS,
         })
       : undefined
-  const logger: Logger = pino(
-    {
-      level: options.level ?? 'info',
-      base: null,
-      messageKey: 'event',
-      timestamp: pino.stdTimeFunctions.isoTime,
-      formatters: { level: (label) => ({ level: label }) },
-    },
-    own ?? options.destination ?? pino.destination(1),
-  )
+  const destination = own ?? options.destination ?? pino.destination(1)
+  const least = LOG_LEVELS.indexOf(options.level ?? 'info')
   const limit = new RateLimit()
   let suppressedLines = 0
   const line: Log['line'] = (level, event, fields = {}) => {
-    logger[level](fields, event)
+    if (LOG_LEVELS.indexOf(level) < least) return
+    destination.write(lineOf(level, event, fields))
     if (level === 'warn' || level === 'error') own?.flush()
   }
   return {
@@ -76,6 +70,13 @@ export function createLog(options: LogOptions): Log {
       own?.flushSync()
     },
   }
+}
+
+/** The engine's own serialiser over all fields at once takes a fraction of what one call a field takes. */
+function lineOf(level: LogLevel, event: string, fields: LogFields): string {
+  const text = JSON.stringify(fields)
+  const inside = text === '{}' ? '' : `${text.slice(1, -1)},`
+  return `{"level":"${level}","time":"${new Date().toISOString()}",${inside}"event":${JSON.stringify(event)}}\n`
 }
 
 /** Cuts a text that came from outside to `MAX_TEXT_CHARS`. */

@@ -1,10 +1,10 @@
 /** All sockets to one replica: opened when needed, kept warm for less than the engine keeps them, closed at once on abort. */
-import type { Socket } from 'node:net'
-import { buildConnector, Client } from 'undici'
 import type { Ms } from '../core/units.ts'
 import type { Clock, Stop } from './clock.ts'
-import { Exchange, type ExchangeHost, type Line } from './exchange.ts'
+import { Exchange, type ExchangeHost } from './exchange.ts'
+import { Line, type LineHost } from './line.ts'
 import type { OpenRequest, UpstreamHandler, UpstreamStream } from './ports.ts'
+import { type RequestFrame, requestBytes } from './request-bytes.ts'
 
 export interface ConnectionOptions {
   /** Scheme, host and port; a path in it is put before every route. */
@@ -19,92 +19,44 @@ export interface ConnectionOptions {
 /** The limits of exchanges are checked this often, and are late by no more. */
 const SWEEP_MS: Ms = 100
 const KEEP_ALIVE_MS: Ms = 4000
-/** Up to here the pieces of a body are joined, which is cheaper than one write each. */
-const JOIN_BYTES = 256 * 1024
+/** An idle socket is closed by so much sooner than its engine says that it closes it. */
+const KEEP_ALIVE_MARGIN_MS: Ms = 1000
 
-type Connect = buildConnector.connector
-
-/**
- * A client of the library is one socket here, and a list of idle ones takes the place of its pool: a dispatch costs the
- * same with a thousand streams open, and whether a socket was used before (the safe retry hangs on it) is known.
- */
-class SocketLine implements Line {
-  readonly client: Client
-  served = 0
-  /** In the list of idle lines. */
-  idle = false
-  #socket: Socket | undefined
-  readonly #onDestroyed: (line: SocketLine) => void
-
-  constructor(url: URL, connect: Connect, keepAliveMs: Ms, onDestroyed: (line: SocketLine) => void) {
-    this.#onDestroyed = onDestroyed
-    const tracked: Connect = (options, callback) => {
-      this.#socket = connect(options, callback) as unknown as Socket
-      return this.#socket
-    }
-    this.client = new Client(url.origin, {
-      connect: tracked,
-      pipelining: 1,
-      keepAliveTimeout: keepAliveMs,
-      keepAliveMaxTimeout: keepAliveMs,
-      headersTimeout: 0,
-      bodyTimeout: 0,
-    })
-    this.client.on('connect', () => {
-      this.served = 0
-    })
-    this.client.on('disconnect', () => {
-      // Of a line in use the exchange hears itself.
-      if (this.idle) this.destroy()
-    })
-  }
-
-  destroy(): void {
-    this.#onDestroyed(this)
-    // A socket that is still connecting is not the client's yet.
-    this.#socket?.destroy()
-    void this.client.destroy().catch(() => undefined)
-  }
-}
-
-function joined(pieces: readonly Uint8Array[], bytes: number): Uint8Array | Iterable<Uint8Array> | null {
-  const [first] = pieces
-  if (first === undefined || bytes === 0) return null
-  if (pieces.length === 1) return first
-  return bytes <= JOIN_BYTES ? Buffer.concat(pieces) : pieces
-}
-
-export class Connection implements ExchangeHost {
-  readonly #url: URL
-  readonly #prefix: string
+export class Connection implements ExchangeHost, LineHost {
+  readonly url: URL
+  readonly connectTimeoutMs: Ms
+  tlsSession: Buffer | undefined
+  readonly #frame: RequestFrame
   readonly #keepAliveMs: Ms
   readonly #clock: Clock
-  readonly #connect: Connect
-  readonly #ownHeaders: Readonly<Record<string, string>>
-  readonly #idle: SocketLine[] = []
-  readonly #lines = new Set<SocketLine>()
-  readonly #sockets = new Set<object>()
+  /** The last one was used last. */
+  readonly #idle: Line[] = []
+  readonly #lines = new Set<Line>()
   readonly #exchanges = new Set<Exchange>()
   #stopSweep: Stop | undefined
+  #stopIdle: Stop | undefined
   #lastBytesAtMs: Ms = Number.NEGATIVE_INFINITY
   #retries = 0
   #closed = false
 
   constructor(options: ConnectionOptions, clock: Clock) {
-    this.#url = new URL(options.url)
-    this.#prefix = this.#url.pathname.replace(/\/+$/, '')
+    this.url = new URL(options.url)
     this.#keepAliveMs = options.keepAliveMs ?? KEEP_ALIVE_MS
+    this.connectTimeoutMs = options.connectTimeoutMs
     this.#clock = clock
-    this.#connect = this.#tracking(buildConnector({ timeout: options.connectTimeoutMs }))
     // Compressed frames could neither be tapped nor be passed on as they come.
     const identity = { 'accept-encoding': 'identity' }
-    this.#ownHeaders =
-      options.key === undefined ? identity : { ...identity, authorization: `Bearer ${options.key}` }
+    const { key } = options
+    this.#frame = {
+      host: this.url.host,
+      prefix: this.url.pathname.replace(/\/+$/, ''),
+      headers: key === undefined ? identity : { ...identity, authorization: `Bearer ${key}` },
+    }
   }
 
   /** Sockets open or opening, idle ones included. */
   get openSockets(): number {
-    return this.#sockets.size
+    return this.#lines.size
   }
   /** Sockets kept with all that belongs to them; never more than are open or opening, a turn of the loop aside. */
   get lines(): number {
@@ -166,70 +118,76 @@ export class Connection implements ExchangeHost {
     for (const exchange of [...this.#exchanges]) exchange.abort()
     this.#stopSweep?.()
     this.#stopSweep = undefined
-    const lines = [...this.#lines]
-    this.#lines.clear()
+    this.#stopIdle?.()
+    this.#stopIdle = undefined
     this.#idle.length = 0
-    await Promise.allSettled(lines.map((line) => line.client.destroy()))
+    for (const line of this.#lines) line.destroy()
   }
 
-  dispatch(exchange: Exchange, fresh: boolean): Line {
-    const line = this.#take(fresh)
+  dispatch(request: OpenRequest, exchange: Exchange, fresh: boolean): Line {
+    const bytes = requestBytes(request, this.#frame)
     if (fresh) this.#retries += 1
-    const { request } = exchange
-    const bytes = request.body.reduce((sum, piece) => sum + piece.length, 0)
-    const headers: Record<string, string> = { ...request.headers, ...this.#ownHeaders }
-    if (request.method === 'POST') headers['content-length'] = String(bytes)
-    const options = {
-      path: this.#prefix + request.path,
-      method: request.method,
-      headers,
-      body: joined(request.body, bytes),
-    }
-    line.client.dispatch(options as Parameters<Client['dispatch']>[0], exchange)
+    const line = (fresh ? undefined : this.#takeIdle()) ?? new Line(this)
+    this.#lines.add(line)
+    line.send(bytes, exchange)
     return line
   }
 
-  release(exchange: Exchange, line: Line | undefined, reusable: boolean): void {
+  completed(exchange: Exchange, line: Line | undefined, reusable: boolean): void {
+    this.#lastBytesAtMs = this.#clock.nowMs()
+    this.failed(exchange)
+    if (line === undefined || !reusable || this.#closed) return
+    const toldMs = (line.toldIdleMs ?? Number.POSITIVE_INFINITY) - KEEP_ALIVE_MARGIN_MS
+    const idleMs = Math.min(this.#keepAliveMs, toldMs)
+    if (idleMs <= 0) {
+      line.destroy()
+      return
+    }
+    line.idleUntilMs = this.#lastBytesAtMs + idleMs
+    this.#idle.push(line)
+    this.#stopIdle ??= this.#clock.after(idleMs, () => this.#closeIdle())
+  }
+
+  failed(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
-    if (reusable) this.#lastBytesAtMs = this.#clock.nowMs()
-    if (this.#exchanges.size === 0) {
-      this.#stopSweep?.()
-      this.#stopSweep = undefined
-    }
-    if (!(line instanceof SocketLine)) return
-    line.served += 1
-    if (reusable && !this.#closed && this.#lines.has(line)) {
-      line.idle = true
-      this.#idle.push(line)
-    }
+    if (this.#exchanges.size > 0) return
+    this.#stopSweep?.()
+    this.#stopSweep = undefined
+  }
+
+  onClosed(line: Line): void {
+    this.#lines.delete(line)
+    const at = line.idleUntilMs === undefined ? -1 : this.#idle.indexOf(line)
+    if (at >= 0) this.#idle.splice(at, 1)
   }
 
   /** The line used last is the warmest, and lets the others grow old enough to be closed. */
-  #take(fresh: boolean): SocketLine {
-    const idle = fresh ? undefined : this.#idle.pop()
-    if (idle !== undefined) {
-      idle.idle = false
-      return idle
+  #takeIdle(): Line | undefined {
+    const nowMs = this.#clock.nowMs()
+    for (let line = this.#idle.pop(); line !== undefined; line = this.#idle.pop()) {
+      const fit = line.open && nowMs < (line.idleUntilMs ?? 0)
+      line.idleUntilMs = undefined
+      if (fit) return line
+      line.destroy()
     }
-    const line = new SocketLine(this.#url, this.#connect, this.#keepAliveMs, (gone) => this.#forget(gone))
-    this.#lines.add(line)
-    return line
+    return undefined
   }
 
-  #forget(line: SocketLine): void {
-    this.#lines.delete(line)
-    if (!line.idle) return
-    line.idle = false
-    this.#idle.splice(this.#idle.indexOf(line), 1)
-  }
-
-  #tracking(connect: Connect): Connect {
-    return (options, callback) => {
-      const socket = connect(options, callback) as unknown as Socket
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-      return socket as unknown as ReturnType<Connect>
+  /** Closes the lines that have idled for too long, and looks again when the next one will have. */
+  #closeIdle(): void {
+    this.#stopIdle = undefined
+    const nowMs = this.#clock.nowMs()
+    let nextAtMs = Number.POSITIVE_INFINITY
+    for (const line of this.#idle.splice(0)) {
+      const untilMs = line.idleUntilMs ?? 0
+      if (untilMs <= nowMs) line.destroy()
+      else {
+        this.#idle.push(line)
+        nextAtMs = Math.min(nextAtMs, untilMs)
+      }
     }
+    if (this.#idle.length > 0)
+      this.#stopIdle = this.#clock.after(Math.max(1, nextAtMs - nowMs), () => this.#closeIdle())
   }
 
   #sweep(): void {

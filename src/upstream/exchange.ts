@@ -1,7 +1,8 @@
 /** One request and its answer on an upstream socket: faults named, limits watched, told to its owner exactly once. */
-import type { Dispatcher } from 'undici'
 import type { Ms } from '../core/units.ts'
+import type { Line, LineUser } from './line.ts'
 import type { OpenRequest, UpstreamFault, UpstreamHandler, UpstreamStream } from './ports.ts'
+import type { ResponseHead } from './response-head.ts'
 
 /** Codes that mean no connection came about, so that nothing was sent. */
 const REFUSED = new Set([
@@ -13,16 +14,8 @@ const REFUSED = new Set([
   'EAI_AGAIN',
   'EADDRNOTAVAIL',
 ])
-const RESET = new Set([
-  'ECONNRESET',
-  'EPIPE',
-  'UND_ERR_SOCKET',
-  'ECONNABORTED',
-  'UND_ERR_INFO',
-  'UND_ERR_CLOSED',
-  'UND_ERR_DESTROYED',
-])
-const TIMED_OUT = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT'])
+const RESET = new Set(['ECONNRESET', 'EPIPE', 'ECONNABORTED'])
+const TIMED_OUT = new Set(['CONNECT_TIMEOUT', 'ETIMEDOUT'])
 
 /**
  * A close that races with a request on a kept-alive socket shows within a round trip. A later reset means that the
@@ -33,18 +26,12 @@ const STALE_SOCKET_WINDOW_MS: Ms = 1000
 /** What an exchange needs of the connections it runs on. */
 export interface ExchangeHost {
   nowMs(): Ms
-  /** Puts the request on a socket; `fresh` forbids one that was used before. */
-  dispatch(exchange: Exchange, fresh: boolean): Line
-  /** The exchange is over; its socket may be used again when `reusable`. */
-  release(exchange: Exchange, line: Line | undefined, reusable: boolean): void
-}
-
-/** A socket that serves one exchange after another. */
-export interface Line {
-  /** Exchanges that the present socket has served before. */
-  readonly served: number
-  /** Closes the socket at once, also one that is still connecting. */
-  destroy(): void
+  /** Puts the request on a socket; `fresh` forbids one that was used before. Throws a RangeError when it is none. */
+  dispatch(request: OpenRequest, exchange: Exchange, fresh: boolean): Line
+  /** The answer has come whole; its socket may be used again when `reusable`. */
+  completed(exchange: Exchange, line: Line | undefined, reusable: boolean): void
+  /** The exchange is over, and its socket is closed. */
+  failed(exchange: Exchange): void
 }
 
 function causeOf(code: string): UpstreamFault['cause'] {
@@ -54,19 +41,20 @@ function causeOf(code: string): UpstreamFault['cause'] {
   return 'protocol'
 }
 
-/** Clients are told this, so it names no address: system errors and connect timeouts do. */
+/** Clients are told this, so it names no address: system errors do. */
 function messageOf(error: NodeJS.ErrnoException, cause: UpstreamFault['cause']): string {
   const { code = '', syscall, message } = error
-  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connecting took too long'
   return syscall === undefined ? message || cause : `${syscall} ${code}`
 }
 
-export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
-  readonly request: OpenRequest
+export class Exchange implements UpstreamStream, LineUser {
+  readonly #firstByteMs: Ms
+  readonly #betweenBytesMs: Ms
   readonly #host: ExchangeHost
   readonly #handler: UpstreamHandler
+  /** Until its answer begins: after that it is not sent again. */
+  #request: OpenRequest | undefined
   #line: Line | undefined
-  #controller: Dispatcher.DispatchController | undefined
   #phase: UpstreamFault['phase'] = 'connect'
   #sentAtMs: Ms | undefined
   #reused = false
@@ -80,7 +68,9 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
 
   constructor(host: ExchangeHost, request: OpenRequest, handler: UpstreamHandler) {
     this.#host = host
-    this.request = request
+    this.#request = request
+    this.#firstByteMs = request.firstByteTimeoutMs
+    this.#betweenBytesMs = request.betweenBytesTimeoutMs
     this.#handler = handler
     this.#quietSinceMs = host.nowMs()
   }
@@ -91,14 +81,14 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
 
   pause(): void {
     this.#paused = true
-    this.#controller?.pause()
+    this.#line?.pause()
   }
 
   resume(): void {
     if (!this.#paused) return
     this.#paused = false
     this.#alive = true
-    this.#controller?.resume()
+    this.#line?.resume()
   }
 
   abort(): void {
@@ -133,7 +123,7 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
       this.#quietSinceMs = nowMs
       return came
     }
-    const limitMs = this.#bodyStarted ? this.request.betweenBytesTimeoutMs : this.request.firstByteTimeoutMs
+    const limitMs = this.#bodyStarted ? this.#betweenBytesMs : this.#firstByteMs
     if (nowMs - this.#quietSinceMs < limitMs) return false
     const limit = this.#bodyStarted ? 'between_bytes' : 'first_byte'
     const message = `nothing came for ${limitMs} ms (timeouts.${limit})`
@@ -141,55 +131,40 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
     return false
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    if (this.#settled) {
-      controller.abort(new Error('closed by us'))
-      return
-    }
-    this.#controller = controller
+  onSent(reused: boolean): void {
     this.#phase = 'headers'
-    this.#reused = (this.#line?.served ?? 0) > 0
+    this.#reused = reused
     this.#sentAtMs = this.#host.nowMs()
-    if (this.#paused) controller.pause()
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ): void {
+  onHead({ status, headers }: ResponseHead): void {
     if (this.#settled) return
     this.#phase = 'body'
-    this.#handler.onHeaders(status, headers as Record<string, string | string[]>)
+    this.#request = undefined
+    this.#handler.onHeaders(status, headers)
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onBody(bytes: Buffer): void {
     if (this.#settled) return
     this.#alive = true
     this.#bodyStarted = true
-    this.#handler.onBytes(chunk)
+    this.#handler.onBytes(bytes)
   }
 
-  onResponseEnd(): void {
+  onEnd(reusable: boolean): void {
     if (this.#settled) return
     this.#settled = true
-    this.#host.release(this, this.#line, true)
+    this.#host.completed(this, this.#line, reusable)
     this.#handler.onEnd()
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: NodeJS.ErrnoException): void {
+  onBroken(error: NodeJS.ErrnoException): void {
     if (this.#settled) return
     const cause = causeOf(error.code ?? '')
     if (this.#mayRetry(cause)) {
       this.#retried = true
       this.#phase = 'connect'
-      this.#controller = undefined
-      const stale = this.#line
-      // Asynchronous, since the library is still taking the old socket down.
-      queueMicrotask(() => {
-        stale?.destroy()
-        if (!this.#settled) this.#dispatch(true)
-      })
+      this.#dispatch(true)
       return
     }
     const sent = this.#sentAtMs !== undefined
@@ -197,10 +172,15 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
   }
 
   #dispatch(fresh: boolean): void {
-    const line = this.#host.dispatch(this, fresh)
-    this.#line = line
-    // A request that the library refuses fails before the line is known.
-    if (this.#settled) line.destroy()
+    if (this.#request === undefined) return
+    try {
+      this.#line = this.#host.dispatch(this.#request, this, fresh)
+    } catch (error) {
+      const message = error instanceof RangeError ? error.message : 'the request could not be sent'
+      this.#fail({ phase: 'connect', cause: 'protocol', sent: false, message })
+      return
+    }
+    if (this.#paused) this.#line.pause()
   }
 
   #mayRetry(cause: UpstreamFault['cause']): boolean {
@@ -212,9 +192,8 @@ export class Exchange implements UpstreamStream, Dispatcher.DispatchHandler {
   #fail(fault: UpstreamFault): void {
     if (this.#settled) return
     this.#settled = true
-    const line = this.#line
-    this.#host.release(this, line, false)
-    line?.destroy()
+    this.#host.failed(this)
+    this.#line?.destroy()
     queueMicrotask(() => this.#handler.onFault(fault))
   }
 }

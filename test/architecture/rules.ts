@@ -69,7 +69,7 @@ export const FOLDERS: readonly FolderRule[] = [
 export const HOMES: Readonly<Record<string, readonly string[]>> = {
   hono: ['edge', 'admin', 'emulator'],
   '@hono/node-server': ['edge', 'admin', 'emulator', 'src/cli/serve.ts'],
-  undici: ['upstream', 'load'],
+  undici: ['load'],
   opossum: ['src/upstream/breaker.ts'],
   'prom-client': ['telemetry'],
   pino: ['telemetry'],

@@ -1,5 +1,5 @@
 /** Sockets to one replica, against a scripted engine: faults named, limits kept, nothing left open. */
-import { type AddressInfo, createServer } from 'node:net'
+import { type AddressInfo, createServer, Socket } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Connection } from '../../src/upstream/connection.ts'
 import type { OpenRequest, UpstreamFault, UpstreamStream } from '../../src/upstream/ports.ts'
@@ -112,6 +112,16 @@ describe('an exchange', () => {
     exchange.respondJson(200, {})
     await record.outcome('the end')
     await keyed.close()
+  })
+
+  it('never lets a small piece wait for an acknowledgement of the one before', async () => {
+    const noDelay = vi.spyOn(Socket.prototype, 'setNoDelay')
+    const { record } = open()
+    ;(await engine.nextRequest()).respondJson(200, {})
+    await record.outcome('the end')
+    const ours = noDelay.mock.contexts.filter((socket) => (socket as Socket).remotePort === engine.port)
+    expect(ours).toHaveLength(1)
+    noDelay.mockRestore()
   })
 
   it('uses a kept-alive socket again', async () => {
@@ -244,6 +254,9 @@ describe('a connection that is neither taken nor refused', () => {
     const full = new Connection({ url: backlog.url, connectTimeoutMs: 100 }, clock)
     const record = new Record_()
     full.open(post(), record)
+    clock.advance(99)
+    expect(record.calls).toBe(0)
+    clock.advance(1)
     expect(await record.outcome('the fault')).toMatchObject({
       phase: 'connect',
       cause: 'timeout',
@@ -251,6 +264,16 @@ describe('a connection that is neither taken nor refused', () => {
     })
     await full.close()
     await backlog.close()
+  })
+})
+
+describe('a connection that stands when its limit is over', () => {
+  it('is used, though a loop held up until then had not heard of it', async () => {
+    const { record } = open()
+    clock.advance(1000)
+    const exchange = await engine.nextRequest()
+    exchange.respondJson(200, {})
+    expect(await record.outcome('the end')).toBe('end')
   })
 })
 
@@ -374,5 +397,86 @@ describe('an engine gone without closing its sockets', () => {
       message: 'gone',
     })
     await exchange.waitClosed()
+  })
+})
+
+describe('an idle socket', () => {
+  async function answered(headers: Record<string, string> = {}): Promise<void> {
+    const { record } = open()
+    ;(await engine.nextRequest()).respond(200, '{}', headers)
+    await record.outcome('the end')
+  }
+
+  it('is closed before its engine closes it, and sooner when that says so', async () => {
+    await answered()
+    clock.advance(3999)
+    expect(connection.openSockets).toBe(1)
+    clock.advance(1)
+    await until(() => connection.openSockets === 0, 'the idle socket is closed')
+    await answered({ 'keep-alive': 'timeout=3, max=100' })
+    clock.advance(2000)
+    await until(() => connection.openSockets === 0, 'the idle socket is closed sooner')
+  })
+
+  it('is not kept at all when its engine says so', async () => {
+    await answered({ connection: 'close' })
+    await answered({ 'keep-alive': 'timeout=1' })
+    await until(() => connection.openSockets === 0, 'both are closed')
+    expect(engine.connections).toBe(2)
+  })
+
+  it('on which bytes come unasked is closed, and they begin no answer', async () => {
+    const first = open()
+    const exchange = await engine.nextRequest()
+    exchange.respondJson(200, {})
+    await first.record.outcome('the end')
+    exchange.raw('HTTP/1.1 200 OK\r\ncontent-length: 8\r\n\r\nsmuggled')
+    await until(() => connection.openSockets === 0, 'the socket is closed')
+    const { record } = open()
+    ;(await engine.nextRequest()).respondJson(200, { fine: true })
+    await record.outcome('the end')
+    expect(record.text).toBe('{"fine":true}')
+  })
+})
+
+describe('a request that would be another one', () => {
+  it.each<[string, Partial<OpenRequest>]>([
+    ['a header value with a line end', { headers: { 'x-a': 'b\r\nx-c: d' } }],
+    ['a header name with a space', { headers: { 'x a': 'b' } }],
+    ['a header value beyond Latin-1', { headers: { 'x-a': '\u20ac' } }],
+    ['a path with a space', { path: '/v1/models HTTP/1.1' }],
+    ['a path with a line end', { path: '/v1\r\nx-a: b' }],
+  ])('by %s is not sent', async (_name, over) => {
+    const { record } = open(post('{}', over))
+    expect(await record.outcome('the fault')).toMatchObject({
+      phase: 'connect',
+      cause: 'protocol',
+      sent: false,
+    })
+    expect(engine.requests).toHaveLength(0)
+    expect(connection.openSockets).toBe(0)
+  })
+})
+
+describe('a replica behind TLS', () => {
+  it('whose certificate nobody vouches for gets nothing of the request', async () => {
+    const plain = createServer((socket) => {
+      socket.on('error', () => undefined)
+      socket.once('data', (hello) => {
+        // The first byte of a TLS handshake, and no request in the clear.
+        expect(hello[0]).toBe(22)
+        socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')
+      })
+    })
+    const listening = deferred()
+    plain.listen(0, '127.0.0.1', listening.resolve)
+    await within(listening.promise, 'the plain engine to listen')
+    const { port } = plain.address() as AddressInfo
+    const secure = new Connection({ url: `https://127.0.0.1:${port}`, connectTimeoutMs: 1000 }, clock)
+    const record = new Record_()
+    secure.open(post(), record)
+    expect(await record.outcome('the fault')).toMatchObject({ phase: 'connect', sent: false })
+    await secure.close()
+    plain.close()
   })
 })
