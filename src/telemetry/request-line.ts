@@ -37,11 +37,12 @@ export function requestFields(
   open: OpenDecision | undefined,
 ): LogFields {
   const { offer, verdict, replicaId } = settlement
-  const { status, finishReason, traceId } = exchange
+  const { status, finishReason, traceId, trace } = exchange
   const fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
     trace_id: traceId,
+    span_id: trace?.spanId,
     tenant: bounded(offer.tenant),
     product: bounded(offer.product),
     model: offer.pool,
