@@ -186,6 +186,8 @@ async function serve(config: Config, path: string, logLevel: LogLevel, terminal:
   observer.onEvent('stopped')
   await watch.close()
   await running.close()
+  // All is closed; an export that hangs would still keep the process for as long as it may take.
+  process.exit()
 }
 
 const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {
