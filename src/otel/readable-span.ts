@@ -60,11 +60,13 @@ function contextOf({ traceId, tracestate }: SpanFacts, spanId: string, isRemote:
 }
 
 /** Absent values and numbers that are none stay out. */
-function attributesOf(attributes: SpanAttributes): Attributes {
+function attributesOf(groups: readonly SpanAttributes[]): Attributes {
   const kept: Attributes = {}
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) continue
-    kept[name] = typeof value === 'object' ? [...value] : value
+  for (const group of groups) {
+    for (const [name, value] of Object.entries(group)) {
+      if (value === undefined || (typeof value === 'number' && !Number.isFinite(value))) continue
+      kept[name] = typeof value === 'object' ? [...value] : value
+    }
   }
   return kept
 }

@@ -18,7 +18,8 @@ export interface SpanFacts {
   readonly tracestate?: string | undefined
   readonly startMs: Ms
   readonly endMs: Ms
-  readonly attributes: SpanAttributes
+  /** Groups whose members go together; kept apart, since copies of large objects are slow. */
+  readonly attributes: readonly SpanAttributes[]
   /** What failed, when it did: the status is an error then. */
   readonly error?: string | undefined
 }

@@ -36,12 +36,11 @@ export function rejectedSpan({ code, tenant, trace }: RejectedRequest, nowMs: Ms
   const failed = row === undefined || row.status >= 500
   return {
     ...serverSpan(trace, nowMs),
-    attributes: {
-      ...httpAttributes(trace.path, row?.status),
-      'sluice.reason': code,
-      'sluice.tenant': tenant === undefined ? undefined : bounded(tenant),
-      'error.type': failed ? code : undefined,
-    },
+    attributes: [
+      httpAttributes(trace.path, row?.status),
+      { 'sluice.reason': code, 'sluice.tenant': tenant === undefined ? undefined : bounded(tenant) },
+      { 'error.type': failed ? code : undefined },
+    ],
     error: failed ? code : undefined,
   }
 }
@@ -93,14 +92,14 @@ class Story {
     const { settlement, exchange, decision } = this.#request
     return {
       ...serverSpan(this.#trace, this.#endMs),
-      attributes: {
-        ...httpAttributes(this.#trace.path, exchange.status),
-        ...this.#operation(settlement.replicaId),
-        ...generationAttributes(this.#request),
-        ...(decision === undefined ? {} : this.#decided(decision)),
-        ...endAttributes(this.#request),
-        'error.type': this.#failure,
-      },
+      attributes: [
+        httpAttributes(this.#trace.path, exchange.status),
+        this.#operation(settlement.replicaId),
+        generationAttributes(this.#request),
+        decision === undefined ? {} : this.#decided(decision),
+        endAttributes(this.#request),
+        { 'error.type': this.#failure },
+      ],
       error: this.#failure,
     }
   }
@@ -119,12 +118,11 @@ class Story {
       ...this.#child('dispatch', this.#trace.spanId, {
         startMs: sentAtMs,
         endMs: bounce?.atMs ?? this.#endMs,
-        attributes: {
-          ...this.#operation(replicaId),
-          ...this.#decided(decision),
-          'sluice.attempt': attempt,
-          'error.type': error,
-        },
+        attributes: [
+          this.#operation(replicaId),
+          this.#decided(decision),
+          { 'sluice.attempt': attempt, 'error.type': error },
+        ],
         error,
       }),
       kind: 'client',
@@ -155,7 +153,9 @@ class Story {
   #child(
     name: string,
     parentSpanId: string,
-    span: Pick<SpanFacts, 'startMs' | 'endMs' | 'error'> & { readonly attributes?: SpanAttributes },
+    span: Pick<SpanFacts, 'startMs' | 'endMs' | 'error'> & {
+      readonly attributes?: readonly SpanAttributes[]
+    },
   ): SpanFacts {
     return {
       name,
@@ -166,7 +166,7 @@ class Story {
       parentIsRemote: false,
       tracestate: this.#trace.tracestate,
       ...span,
-      attributes: span.attributes ?? {},
+      attributes: span.attributes ?? [],
     }
   }
 }

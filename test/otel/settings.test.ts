@@ -23,7 +23,7 @@ describe('a signal', () => {
     expect(on(env)).toEqual(signals)
   })
 
-  it('has the defaults of the specification', () => {
+  it('has the defaults of the specification, but for smaller batches', () => {
     expect(otelSettings(ENDPOINT)).toEqual({
       traces: {
         protocol: 'http/protobuf',
@@ -32,7 +32,7 @@ describe('a signal', () => {
         batchDelayMs: 5000,
         exportTimeoutMs: 30_000,
         queueSpans: 2048,
-        batchSpans: 512,
+        batchSpans: 128,
       },
       metrics: { protocol: 'http/protobuf', intervalMs: 60_000, timeoutMs: 30_000 },
       warnings: [],
