@@ -139,6 +139,8 @@ function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: 
 const EXAMPLES = `
 Examples:
   sluice serve -c sluice.yaml
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 sluice serve -c sluice.yaml
+                         the same, with traces and metrics over OTLP
   kill -HUP <pid>        read the file again; a bad one changes nothing
   kill -TERM <pid>       drain, then stop; a second one stops now
 `

@@ -111,7 +111,12 @@ export class Observer {
 
   onRejected(code: string, tenant: string | undefined, trace?: TraceFacts): void {
     this.metrics.global.rejected(code)
-    const fields = tenant === undefined ? { code } : { code, tenant: bounded(tenant) }
+    const fields = {
+      code,
+      tenant: tenant === undefined ? undefined : bounded(tenant),
+      trace_id: trace?.traceId,
+      span_id: trace?.spanId,
+    }
     this.#often(`reject ${code} ${tenant ?? ''}`, 'info', 'request_rejected', fields)
     this.#sink?.rejected({ code, tenant, trace })
   }
