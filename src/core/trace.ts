@@ -1,15 +1,14 @@
 /** What a distributed trace is told of one request: its place in the trace, and instants that only spans need. */
-import type { BounceCause } from './events.ts'
-import type { DecisionRecord } from './records.ts'
+import type { BounceCause, PermitId } from './events.ts'
 import type { Ms } from './units.ts'
 
 /** One attempt at a replica. Each has a span of its own, under which the engine hangs its spans. */
 export interface AttemptFacts {
   /** 16 hex digits. */
   readonly spanId: string
+  /** Names the decision that sent it. */
+  readonly permitId: PermitId
   readonly sentAtMs: Ms
-  /** The decision that sent it. */
-  readonly decision: DecisionRecord
   /** Set when it came back before any content. */
   readonly bounce?: { readonly atMs: Ms; readonly cause: BounceCause } | undefined
 }

@@ -210,7 +210,7 @@ export class Dispatcher implements RelayOwner {
     story.relay = relay
     this.#streams.add(relay)
     try {
-      relay.open(trace?.sent(record, this.#clock.nowMs()))
+      relay.open(trace?.sent(permitId, this.#clock.nowMs()))
     } catch (error) {
       this.#observer.onFault(error)
       relay.bounce('connect_failed', 'the exchange could not be opened', false)

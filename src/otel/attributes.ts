@@ -55,14 +55,14 @@ export function generationAttributes({ settlement, exchange }: EndedRequest): Sp
 }
 
 /** The end of the request in the words of its log line. */
-export function endAttributes({ settlement, decision }: EndedRequest): SpanAttributes {
+export function endAttributes({ settlement, decisions }: EndedRequest): SpanAttributes {
   const { offer, verdict } = settlement
   return {
     'sluice.request_id': bounded(settlement.requestId),
     'sluice.tenant': bounded(offer.tenant),
     'sluice.product': bounded(offer.product),
     'sluice.class': offer.slo.name,
-    'sluice.decision': decisionWord(settlement, decision),
+    'sluice.decision': decisionWord(settlement, decisions.at(-1)),
     'sluice.reason': settlement.shedReason,
     'sluice.outcome': settlement.outcome,
     'sluice.slo': verdict.kind,
@@ -93,7 +93,6 @@ export function decisionAttributes(
     'sluice.would_have': wouldHave?.kind,
     'sluice.would_have_reason': wouldHave?.kind === 'shed' ? wouldHave.reason : undefined,
     'sluice.config_digest': decision.configDigest,
-    'sluice.candidates_seen': decision.candidates.length,
     ...(view === undefined ? {} : viewAttributes(view, offer, nameOf)),
   }
 }

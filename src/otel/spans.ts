@@ -1,4 +1,5 @@
 /** Makes the spans of one request from its records: the request, its waits, its attempts, and the prefill and stream. */
+import type { DecisionRecord } from '../core/records.ts'
 import type { AttemptFacts, TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import { ERROR_TABLE } from '../errors.ts'
@@ -89,14 +90,14 @@ class Story {
   }
 
   #server(): SpanFacts {
-    const { settlement, exchange, decision } = this.#request
+    const { settlement, exchange, decisions } = this.#request
     return {
       ...serverSpan(this.#trace, this.#endMs),
       attributes: [
         httpAttributes(this.#trace.path, exchange.status),
         this.#operation(settlement.replicaId),
         generationAttributes(this.#request),
-        decision === undefined ? {} : this.#decided(decision),
+        this.#decided(decisions.at(-1)),
         endAttributes(this.#request),
         { 'error.type': this.#failure },
       ],
@@ -110,17 +111,19 @@ class Story {
   }
 
   /** One attempt, under the id that the engine was told. */
-  #dispatch({ spanId, sentAtMs, decision, bounce }: AttemptFacts, attempt: number): SpanFacts {
-    const { verdict } = decision
-    const replicaId = verdict.kind === 'admit' ? verdict.replicaId : undefined
+  #dispatch({ spanId, permitId, sentAtMs, bounce }: AttemptFacts, attempt: number): SpanFacts {
+    const sentBy = this.#request.decisions.flatMap((decision) => {
+      const { verdict } = decision
+      return verdict.kind === 'admit' && verdict.permitId === permitId ? [{ decision, verdict }] : []
+    })[0]
     const error = bounce === undefined ? this.#failure : bounce.cause
     return {
       ...this.#child('dispatch', this.#trace.spanId, {
         startMs: sentAtMs,
         endMs: bounce?.atMs ?? this.#endMs,
         attributes: [
-          this.#operation(replicaId),
-          this.#decided(decision),
+          this.#operation(sentBy?.verdict.replicaId),
+          this.#decided(sentBy?.decision),
           { 'sluice.attempt': attempt, 'error.type': error },
         ],
         error,
@@ -146,8 +149,8 @@ class Story {
     return operationAttributes(this.#request.settlement.offer, engine)
   }
 
-  #decided(decision: AttemptFacts['decision']): SpanAttributes {
-    return decisionAttributes(decision, (id) => this.#ports.nameOf(id))
+  #decided(decision: DecisionRecord | undefined): SpanAttributes {
+    return decision === undefined ? {} : decisionAttributes(decision, (id) => this.#ports.nameOf(id))
   }
 
   #child(

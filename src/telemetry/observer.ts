@@ -84,7 +84,9 @@ export class Observer {
   onDecision(record: DecisionRecord): void {
     this.metrics.decided(record)
     const decision = this.decisions.decided(record)
-    this.#open.set(record.offer.requestId, { decision, candidatesSeen: record.candidates.length })
+    const { requestId } = record.offer
+    const earlier = record.attempt === 1 ? undefined : this.#open.get(requestId)?.decision
+    this.#open.set(requestId, { decision, candidatesSeen: record.candidates.length, earlier })
     if (this.#open.size > MAX_OPEN_REQUESTS) this.#forgetOldest()
   }
 
@@ -100,7 +102,8 @@ export class Observer {
     this.decisions.settled(settlement)
     const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
-    this.#sink?.ended({ settlement, exchange, decision: open?.decision })
+    const decisions = [open?.earlier, open?.decision].filter((decision) => decision !== undefined)
+    this.#sink?.ended({ settlement, exchange, decisions })
   }
 
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {

@@ -27,6 +27,8 @@ export interface OpenDecision {
   readonly decision: DecisionRecord
   /** How many there were. */
   readonly candidatesSeen: number
+  /** The decision that had sent it to the replica that gave it back. */
+  readonly earlier?: DecisionRecord | undefined
 }
 
 /** Fields of the line; `open` when anything was decided. `nameOf` hides URLs. */

@@ -6,8 +6,8 @@ import type { TraceFacts } from '../core/trace.ts'
 export interface EndedRequest {
   readonly settlement: Settlement
   readonly exchange: ExchangeFacts
-  /** The last decision made for it; a client that left the waiting room has none. */
-  readonly decision?: DecisionRecord | undefined
+  /** The decisions made for it, in order; none for a client that left the waiting room. */
+  readonly decisions: readonly DecisionRecord[]
 }
 
 /** A request that never became an offer. */

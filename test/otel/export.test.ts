@@ -125,6 +125,8 @@ describe('a trace', () => {
     const attempts = await receiver.spansNamed('dispatch', 2)
     expect(attempts.map(({ attributes }) => attributes['sluice.attempt'])).toEqual([1, 2])
     expect(attempts.map(({ statusMessage }) => statusMessage)).toEqual(['reset', ''])
+    const replicas = attempts.map(({ attributes }) => attributes['sluice.replica'])
+    expect(new Set(replicas)).toEqual(new Set(['tiny-1', 'tiny-2']))
     const told = [first, second].map(({ request }) => String(request.headers.traceparent).split('-')[2])
     expect(told).toEqual(attempts.map(({ spanId }) => spanId))
     expect(await receiver.spansNamed('queue', 2)).toHaveLength(2)

@@ -4,8 +4,7 @@ import type { ExchangeFacts, Settlement } from '../../src/core/records.ts'
 import type { AttemptFacts, TraceFacts } from '../../src/core/trace.ts'
 import type { SpanFacts } from '../../src/otel/span-facts.ts'
 import { rejectedSpan, type SpanPorts, spansOf } from '../../src/otel/spans.ts'
-import { offerOf } from '../slo/facts.ts'
-import { chat, decisionOf, good, shed } from '../telemetry/rig.ts'
+import { decisionOf, good, shed } from '../telemetry/rig.ts'
 
 const ports = (): SpanPorts => {
   let made = 0
@@ -16,9 +15,8 @@ const ports = (): SpanPorts => {
   }
 }
 
-const offer = offerOf(chat, { receivedAtMs: 100, maxOutputTokens: 64 })
-const attempt = (spanId: string, sentAtMs: number, bounce?: AttemptFacts['bounce']): AttemptFacts => {
-  return { spanId, sentAtMs, decision: decisionOf(offer), bounce }
+const attempt = (spanId: string, sentAtMs: number, more: Partial<AttemptFacts> = {}): AttemptFacts => {
+  return { spanId, permitId: 1, sentAtMs, ...more }
 }
 const traceOf = (attempts: readonly AttemptFacts[], change: Partial<TraceFacts> = {}): TraceFacts => ({
   traceId: 'trace',
@@ -31,7 +29,7 @@ const traceOf = (attempts: readonly AttemptFacts[], change: Partial<TraceFacts> 
   ...change,
 })
 const story = (settlement: Settlement, exchange: ExchangeFacts): SpanFacts[] =>
-  spansOf({ settlement, exchange, decision: decisionOf(settlement.offer) }, ports())
+  spansOf({ settlement, exchange, decisions: [decisionOf(settlement.offer)] }, ports())
 const outline = (spans: readonly SpanFacts[]) =>
   spans.map(({ name, parentSpanId, startMs, endMs }) => [name, parentSpanId, startMs, endMs])
 
@@ -85,9 +83,14 @@ describe('the spans of a request', () => {
   })
 
   it('show the attempt that came back and the wait behind it', () => {
-    const bounced = attempt('first', 105, { atMs: 150, cause: 'engine_full' })
-    const trace = traceOf([bounced, attempt('second', 170)])
-    const spans = story({ ...served, attempts: 2 }, { status: 200, trace })
+    const bounced = attempt('first', 105, { bounce: { atMs: 150, cause: 'engine_full' } })
+    const trace = traceOf([bounced, attempt('second', 170, { permitId: 2 })])
+    const settlement = { ...served, attempts: 2 }
+    const verdict = { kind: 'admit', replicaId: 'r2', permitId: 2 } as const
+    const decisions = [decisionOf(settlement.offer), decisionOf(settlement.offer, { attempt: 2, verdict })]
+    const spans = spansOf({ settlement, exchange: { status: 200, trace }, decisions }, ports())
+    const dispatches = spans.filter(({ name }) => name === 'dispatch').map(said)
+    expect(dispatches.map((each) => each['sluice.backlog_tokens'])).toEqual([90, undefined])
     expect(outline(spans).slice(1)).toEqual([
       ['queue', 'root', 100, 105],
       ['dispatch', 'root', 105, 150],

@@ -41,11 +41,10 @@ async function open(env: Readonly<Record<string, string>>): Promise<Otel> {
 
 function request(): EndedRequest {
   const settlement = good()
-  const decision = decisionOf(settlement.offer)
-  const attempts = [{ spanId: 'a'.repeat(16), sentAtMs: 5, decision }]
+  const attempts = [{ spanId: 'a'.repeat(16), permitId: 1, sentAtMs: 5 }]
   const ids = { traceId: 'b'.repeat(32), spanId: 'c'.repeat(16) }
   const trace = { ...ids, sampled: true, path: '/x', arrivedAtMs: 0, attempts }
-  return { settlement, exchange: { status: 200, trace }, decision }
+  return { settlement, exchange: { status: 200, trace }, decisions: [decisionOf(settlement.offer)] }
 }
 
 describe('a collector', () => {
