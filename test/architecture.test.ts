@@ -58,8 +58,10 @@ describe('the table of folders', () => {
   it('gives a home to each runtime dependency', () => {
     const manifest = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
       dependencies: Record<string, string>
+      optionalDependencies: Record<string, string>
     }
-    const homeless = Object.keys(manifest.dependencies).filter((name) => HOMES[name] === undefined)
+    const names = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
+    const homeless = names.filter((name) => HOMES[name] === undefined)
     expect(homeless).toEqual([])
   })
 })

@@ -7,15 +7,23 @@ import type { ReplicaId } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import { systemClock } from '../edge/clock.ts'
 import { Edge } from '../edge/edge.ts'
+import type { TraceSampler } from '../edge/request-trace.ts'
 import { createTokenRatio } from '../estimate/prompt-tokens.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createObserver, type Observer } from '../telemetry/observer.ts'
+import type { RequestSink } from '../telemetry/request-sink.ts'
 import { type RuntimeMonitor, startRuntimeMonitor } from '../telemetry/runtime.ts'
 import type { SamplePorts } from '../telemetry/samples.ts'
 import { createFleet, type ManagedFleet } from '../upstream/fleet.ts'
 import { createGateOf, gateSettings, rolesFor } from './gate-parts.ts'
 import { loadedFacts, samplePorts, sloCatalog } from './samples.ts'
 import { packageVersion } from './terminal.ts'
+
+/** Where OpenTelemetry is turned on: what it wants to know. */
+export interface TelemetryPorts {
+  readonly sampler?: TraceSampler | undefined
+  readonly sink: RequestSink
+}
 
 export class Runtime {
   readonly gate: Gate
@@ -29,7 +37,7 @@ export class Runtime {
   readonly #states = new Map<ReplicaId, ReplicaState>()
   #config: Config
 
-  constructor(config: Config, log: Log) {
+  constructor(config: Config, log: Log, telemetry?: TelemetryPorts) {
     this.#config = config
     const roles = rolesFor(config, undefined)
     const gate = createGateOf(roles, config)
@@ -53,12 +61,11 @@ export class Runtime {
       nowMs: systemClock.nowMs,
       unixMs: Date.now,
       replicaName: (id) => this.fleet.replica(id)?.name ?? id,
+      sink: telemetry?.sink,
     })
     // The fleet tells of its first replicas while it is being built, before there is an edge to tell.
     const early: ReplicaReport[] = []
-    let onReport = (report: ReplicaReport): void => {
-      early.push(report)
-    }
+    let onReport = (report: ReplicaReport): void => void early.push(report)
     this.fleet = createFleet({
       config,
       onReport: (report) => onReport(report),
@@ -74,6 +81,7 @@ export class Runtime {
       ratio: createTokenRatio(),
       rng: Math.random,
       ready: () => this.downModels().length < this.#config.models.length,
+      sampler: telemetry?.sampler,
     })
     onReport = (report) => this.#reported(report)
     for (const report of early) this.#reported(report)

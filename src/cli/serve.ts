@@ -14,6 +14,7 @@ import { createTrafficServer } from '../edge/server.ts'
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from '../telemetry/log.ts'
 import { type Clock, systemClock } from '../upstream/clock.ts'
 import { closeServer, listen } from './listen.ts'
+import { OTEL_CLOSE_MS, openOtel } from './otel.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { Runtime } from './runtime.ts'
 import { waitingByClass } from './samples.ts'
@@ -50,7 +51,8 @@ export interface Running {
 export async function startSluice(options: StartOptions): Promise<Running> {
   const { config } = options
   const log = createLog({ level: options.logLevel ?? 'info', nowMs: () => performance.now() })
-  const runtime = new Runtime(config, log)
+  const otel = await openOtel(options.env ?? process.env, log, () => runtime)
+  const runtime: Runtime = new Runtime(config, log, otel)
   const sloState = await openSloState(config.slo.stateFile, runtime.observer.attainment, log)
   const reloader = options.path === undefined ? undefined : reloaderOf(runtime, options.path, options, log)
   const reload = async (cause: ReloadCause) => reloader?.reload(cause)
@@ -64,6 +66,7 @@ export async function startSluice(options: StartOptions): Promise<Running> {
     await runtime.close()
     await Promise.all([closeServer(traffic), closeServer(admin)])
     await sloState.close()
+    await otel?.close(OTEL_CLOSE_MS)
     log.flush()
   }
   try {
@@ -136,6 +139,8 @@ function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: 
 const EXAMPLES = `
 Examples:
   sluice serve -c sluice.yaml
+  OTEL_EXPORTER_OTLP_ENDPOINT=http://collector:4318 sluice serve -c sluice.yaml
+                         the same, with traces and metrics over OTLP
   kill -HUP <pid>        read the file again; a bad one changes nothing
   kill -TERM <pid>       drain, then stop; a second one stops now
 `
@@ -183,6 +188,8 @@ async function serve(config: Config, path: string, logLevel: LogLevel, terminal:
   observer.onEvent('stopped')
   await watch.close()
   await running.close()
+  // All is closed; an export that hangs would still keep the process for as long as it may take.
+  process.exit()
 }
 
 const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {

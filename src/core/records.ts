@@ -2,6 +2,7 @@
 import type { ShedReason } from './effects.ts'
 import type { PermitId, Usage } from './events.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
+import type { TraceFacts } from './trace.ts'
 import type { Ms, Ratio, Tokens } from './units.ts'
 
 export const RECORD_VERSION = 1
@@ -113,8 +114,10 @@ export interface ExchangeFacts {
   readonly status?: number | undefined
   /** Why the generation ended, in the engine's word. */
   readonly finishReason?: string | undefined
-  /** The client's trace, as its `traceparent` names it. */
+  /** The trace that it belongs to: the client's, as its `traceparent` names it, or a new one where traces are kept. */
   readonly traceId?: string | undefined
+  /** Where traces are kept: its place in its trace. */
+  readonly trace?: TraceFacts | undefined
 }
 
 /** The end of one request's story: timings, tokens and verdict. Written once per request. */

@@ -12,6 +12,7 @@ import type { Intake } from './intake.ts'
 import type { EdgeObserver } from './observer.ts'
 import type { PromptSizer } from './prompt-size.ts'
 import { Relay, type RelayOwner } from './relay.ts'
+import type { RequestTrace } from './request-trace.ts'
 import { keepAlive, Stories } from './stories.ts'
 import { Streams } from './streams.ts'
 import { WakeTimer } from './wake-timer.ts'
@@ -69,13 +70,13 @@ export class Dispatcher implements RelayOwner {
   }
 
   /** Takes a request over: from here on exactly one answer and one settlement will come of it. */
-  offer(intake: Intake, answer: ClientAnswer): void {
+  offer(intake: Intake, answer: ClientAnswer, trace?: RequestTrace): void {
     const { requestId } = intake.offer
     if (answer.left) {
       intake.body.release()
       return
     }
-    this.#stories.add({ intake, answer })
+    this.#stories.add({ intake, answer, trace })
     answer.onLeft = () => this.#clientLeft(requestId)
     this.#sweepLater()
     // It may be dispatched at once: what was decoded so far belongs to the time before its prefill.
@@ -136,6 +137,7 @@ export class Dispatcher implements RelayOwner {
     if (story !== undefined) {
       delete story.relay
       story.lastFailure = message
+      story.trace?.bounced(cause, this.#clock.nowMs())
     }
     this.#observer.onBounced(relay.replica.id, cause, message)
     this.tell({ kind: 'bounce', permitId: relay.permitId, cause })
@@ -202,13 +204,13 @@ export class Dispatcher implements RelayOwner {
       this.tell({ kind: 'bounce', permitId, cause: 'connect_failed' })
       return
     }
-    const { intake, answer } = story
+    const { intake, answer, trace } = story
     answer.set(decisionHeaders(record, replica.name))
     const relay = new Relay({ permitId, intake, answer, replica, clock: this.#clock, owner: this })
     story.relay = relay
     this.#streams.add(relay)
     try {
-      relay.open()
+      relay.open(trace?.sent(permitId, this.#clock.nowMs()))
     } catch (error) {
       this.#observer.onFault(error)
       relay.bounce('connect_failed', 'the exchange could not be opened', false)

@@ -21,6 +21,7 @@ import { outboundHeaders } from './outbound.ts'
 import { PromptSizer } from './prompt-size.ts'
 import type { Rng } from './refusal.ts'
 import { clientRequestId, ownRequestId } from './request-id.ts'
+import { RequestTrace, type TraceSampler } from './request-trace.ts'
 import { dialectOf, type Route } from './routes.ts'
 import type { EdgeSettings, TenantSettings } from './settings.ts'
 import { StoredResponses } from './stored-responses.ts'
@@ -35,6 +36,8 @@ export interface EdgeOptions {
   readonly rng: Rng
   /** Whether traffic should come here at all, draining aside. */
   readonly ready: () => boolean
+  /** Traces are kept when this is there. */
+  readonly sampler?: TraceSampler | undefined
 }
 
 /** One exchange with a client. */
@@ -125,12 +128,13 @@ export class Edge {
   async serve(route: Route, io: Io): Promise<void> {
     const desk = this.#desk
     const { answer, clientId } = this.#greet(route, io)
-    await this.#guard(answer, async (known) => {
+    const trace = this.#trace(route, io)
+    await this.#guard({ answer, trace }, async (known) => {
       const tenant = known(desk.tenant(io.incoming, route))
       const requestId = () => ownRequestId(clientId, (id) => this.dispatcher.isUnderWay(id))
       const intake = await desk.take({ route, incoming: io.incoming, tenant, requestId })
       if (intake.clampedFrom !== undefined) this.#options.observer.onClamped(tenant.name, intake.clampedFrom)
-      this.dispatcher.offer(intake, answer)
+      this.dispatcher.offer(intake, answer, trace)
     })
   }
 
@@ -144,7 +148,7 @@ export class Edge {
   async serveStored({ id, action }: StoredCall, io: Io): Promise<void> {
     const route = { dialect: 'responses', apiKeyHeader: false } as const
     const { answer, clientId } = this.#greet(route, io)
-    await this.#guard(answer, async (known) => {
+    await this.#guard({ answer }, async (known) => {
       const tenant = known(this.#desk.tenant(io.incoming, route))
       const home = this.#stored.find(id, tenant.name)
       const replica = home === undefined ? undefined : this.#options.fleet.replica(home)
@@ -158,7 +162,7 @@ export class Edge {
   async servePassthrough(path: string, io: Io): Promise<void> {
     const route = { dialect: dialectOf(path), apiKeyHeader: false }
     const { answer, clientId } = this.#greet(route, io)
-    await this.#guard(answer, async (known) => {
+    await this.#guard({ answer }, async (known) => {
       const tenant = known(this.#desk.tenant(io.incoming, route))
       await this.#forward({ path, tenant, clientId, answer, io })
     })
@@ -182,9 +186,14 @@ export class Edge {
     return { answer, clientId }
   }
 
+  #trace({ path }: Route, { incoming }: Io): RequestTrace | undefined {
+    const { sampler, clock } = this.#options
+    return sampler && new RequestTrace(incoming.headers, path, clock.nowMs(), sampler)
+  }
+
   /** Runs the intake of one request and turns whatever it throws into an answer. */
   async #guard(
-    answer: ClientAnswer,
+    { answer, trace }: { readonly answer: ClientAnswer; readonly trace?: RequestTrace | undefined },
     run: (known: (tenant: TenantSettings) => TenantSettings) => Promise<void>,
   ): Promise<void> {
     let name: string | undefined
@@ -201,7 +210,7 @@ export class Edge {
       if (!known) observer.onFault(error)
       const code: ErrorCode = known ? error.code : 'internal'
       const retryAfterMs = known ? error.retryAfterMs : undefined
-      observer.onRejected(code, name)
+      observer.onRejected(code, name, trace)
       const message = known ? error.message : 'a fault of Sluice itself; the log has it under this request id'
       answer.refuse(code, message, {
         retryAfterMs,

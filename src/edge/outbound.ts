@@ -5,6 +5,7 @@ import { clamp } from '../core/units.ts'
 import type { BodyEdits, EngineAdapter } from '../engines/adapter.ts'
 import type { ModelRename } from '../engines/rename.ts'
 import { asksForUsage, type RequestShape } from './request-shape.ts'
+import type { TraceHeaders } from './request-trace.ts'
 import type { Route } from './routes.ts'
 
 /** Client headers that an engine may see. Its key, cookies and hop-by-hop headers are none of them. */
@@ -32,12 +33,16 @@ export interface OutboundFacts {
   readonly rename?: ModelRename | undefined
 }
 
-/** Headers for one attempt. Compressed answers would hide their frames, so identity is asked for. */
+/**
+ * Headers for one attempt. Compressed answers would hide their frames, so identity is asked for. `trace` takes the
+ * place of the client's own trace headers, which are passed on as they came without it.
+ */
 export function outboundHeaders(
   headers: IncomingHttpHeaders,
   adapter: Pick<EngineAdapter, 'ownedHeaders'>,
   facts: Pick<OutboundFacts, 'scheduling'>,
   engineRequestId: string,
+  trace?: TraceHeaders,
 ): Record<string, string> {
   const kept: Record<string, string> = {}
   const names = facts.scheduling ? [...FORWARDED, ...adapter.ownedHeaders] : FORWARDED
@@ -47,6 +52,9 @@ export function outboundHeaders(
   }
   kept['accept-encoding'] = 'identity'
   kept['x-request-id'] = engineRequestId
+  if (trace === undefined) return kept
+  kept.traceparent = trace.traceparent
+  if (trace.tracestate === undefined) delete kept.tracestate
   return kept
 }
 

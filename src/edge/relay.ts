@@ -13,6 +13,7 @@ import { EncodedBody, isEncoded } from './encoded-body.ts'
 import type { Intake } from './intake.ts'
 import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
 import { engineRequestId } from './request-id.ts'
+import type { TraceHeaders } from './request-trace.ts'
 import { StreamBody } from './stream-body.ts'
 import { newTally, reportOf } from './tally.ts'
 import type { BodyExits, UpstreamBody } from './upstream-body.ts'
@@ -72,8 +73,8 @@ export class Relay implements UpstreamHandler, BodyExits {
     return this.replica.adapter
   }
 
-  /** Sends the request. Whatever comes of it comes later. */
-  open(): void {
+  /** Sends the request, with `trace` for the client's own trace headers. Whatever comes of it comes later. */
+  open(trace?: TraceHeaders): void {
     const { headers, body, outbound, offer, settings } = this.intake
     const { route, scheduling } = outbound
     const { firstByteMs, betweenBytesMs } = settings.timeouts
@@ -87,6 +88,7 @@ export class Relay implements UpstreamHandler, BodyExits {
           this.adapter,
           { scheduling },
           engineRequestId(offer.requestId, this.permitId),
+          trace,
         ),
         body: spliceBody(body.bytes, bodyEdits(outbound, this.adapter)),
         // The sweep below knows more (content, comments, our own pauses); these are its safety net.

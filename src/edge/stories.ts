@@ -7,11 +7,14 @@ import type { ClientAnswer } from './answer.ts'
 import { headerOf } from './classify.ts'
 import type { Intake } from './intake.ts'
 import type { Relay } from './relay.ts'
-import { traceIdOf } from './request-id.ts'
+import type { RequestTrace } from './request-trace.ts'
+import { parentOf } from './trace-context.ts'
 
 export interface Story {
   readonly intake: Intake
   readonly answer: ClientAnswer
+  /** Where traces are kept. */
+  readonly trace: RequestTrace | undefined
   /** Its attempt under way; absent while it waits. */
   relay?: Relay
   /** What its last attempt said when it failed. */
@@ -64,11 +67,12 @@ export class Stories {
   }
 }
 
-function exchangeFacts({ intake, answer, relay }: Story): ExchangeFacts {
+function exchangeFacts({ intake, answer, relay, trace }: Story): ExchangeFacts {
   return {
     status: answer.status,
     finishReason: relay?.tally.finishReason,
-    traceId: traceIdOf(headerOf(intake.headers, 'traceparent')),
+    traceId: trace?.traceId ?? parentOf(headerOf(intake.headers, 'traceparent'))?.traceId,
+    trace,
   }
 }
 

@@ -3,6 +3,7 @@ import type { BounceCause } from '../core/events.ts'
 import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
+import type { TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
 import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
@@ -12,6 +13,7 @@ import { Journal } from './journal.ts'
 import { bounded, errorFields, type Log, type LogFields } from './log.ts'
 import { Metrics } from './metrics.ts'
 import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
+import type { RequestSink } from './request-sink.ts'
 import type { SamplePorts } from './samples.ts'
 import { Timeline } from './timeline.ts'
 import { TtftPairs } from './ttft-pairs.ts'
@@ -29,6 +31,8 @@ export interface ObserverOptions {
   readonly replicaName?: (replicaId: ReplicaId) => string
   /** The quantile of TTFT predictions as a label value. */
   readonly predictionQuantile?: string
+  /** Whoever else wants to know how requests end. */
+  readonly sink?: RequestSink | undefined
   readonly ring?: { readonly entries: number; readonly bytes: number }
 }
 
@@ -56,6 +60,7 @@ export class Observer {
   readonly ttftPairs = new TtftPairs()
   readonly log: Log
   readonly #health: SloHealth
+  readonly #sink: RequestSink | undefined
   readonly #open = new Map<string, OpenDecision>()
   readonly #nowMs: () => Ms
   readonly #unixMs: () => Ms
@@ -70,6 +75,7 @@ export class Observer {
     this.timeline = new Timeline(nowMs())
     this.log = options.log
     this.#health = new SloHealth(this.attainment)
+    this.#sink = options.sink
     this.#nowMs = nowMs
     this.#unixMs = options.unixMs
     this.#nameOf = options.replicaName ?? ((replicaId) => replicaId)
@@ -78,7 +84,9 @@ export class Observer {
   onDecision(record: DecisionRecord): void {
     this.metrics.decided(record)
     const decision = this.decisions.decided(record)
-    this.#open.set(record.offer.requestId, { decision, candidatesSeen: record.candidates.length })
+    const { requestId } = record.offer
+    const earlier = record.attempt === 1 ? undefined : this.#open.get(requestId)?.decision
+    this.#open.set(requestId, { decision, candidatesSeen: record.candidates.length, earlier })
     if (this.#open.size > MAX_OPEN_REQUESTS) this.#forgetOldest()
   }
 
@@ -94,6 +102,8 @@ export class Observer {
     this.decisions.settled(settlement)
     const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
+    const decisions = [open?.earlier, open?.decision].filter((decision) => decision !== undefined)
+    this.#sink?.ended({ settlement, exchange, decisions })
   }
 
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {
@@ -102,10 +112,16 @@ export class Observer {
     this.#often(`bounce ${cause} ${replicaId}`, 'warn', 'attempt_bounced', fields)
   }
 
-  onRejected(code: string, tenant: string | undefined): void {
+  onRejected(code: string, tenant: string | undefined, trace?: TraceFacts): void {
     this.metrics.global.rejected(code)
-    const fields = tenant === undefined ? { code } : { code, tenant: bounded(tenant) }
+    const fields = {
+      code,
+      tenant: tenant === undefined ? undefined : bounded(tenant),
+      trace_id: trace?.traceId,
+      span_id: trace?.spanId,
+    }
     this.#often(`reject ${code} ${tenant ?? ''}`, 'info', 'request_rejected', fields)
+    this.#sink?.rejected({ code, tenant, trace })
   }
 
   onClamped(tenant: string, asked: string): void {

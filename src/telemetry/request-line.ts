@@ -27,6 +27,8 @@ export interface OpenDecision {
   readonly decision: DecisionRecord
   /** How many there were. */
   readonly candidatesSeen: number
+  /** The decision that had sent it to the replica that gave it back. */
+  readonly earlier?: DecisionRecord | undefined
 }
 
 /** Fields of the line; `open` when anything was decided. `nameOf` hides URLs. */
@@ -37,11 +39,12 @@ export function requestFields(
   open: OpenDecision | undefined,
 ): LogFields {
   const { offer, verdict, replicaId } = settlement
-  const { status, finishReason, traceId } = exchange
+  const { status, finishReason, traceId, trace } = exchange
   const fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
     trace_id: traceId,
+    span_id: trace?.spanId,
     tenant: bounded(offer.tenant),
     product: bounded(offer.product),
     model: offer.pool,

@@ -32,6 +32,7 @@ const EVERYTHING = [
   'emulator',
   'load',
   'exports',
+  'otel',
 ]
 
 /** One row for each folder (or loose file) directly under src; what is not here may not exist. */
@@ -53,6 +54,7 @@ export const FOLDERS: readonly FolderRule[] = [
     ],
   },
   { name: 'telemetry', pure: false, mayImport: to('core', 'slo', 'errors.ts') },
+  { name: 'otel', pure: false, mayImport: to('core', 'slo', 'telemetry', 'errors.ts') },
   {
     name: 'exports',
     pure: false,
@@ -82,6 +84,14 @@ export const HOMES: Readonly<Record<string, readonly string[]>> = {
   picocolors: ['cli'],
   'eventsource-parser': ['load'],
   'lru-cache': ['estimate', 'policies', 'edge', 'upstream', 'telemetry', 'admin'],
+  '@opentelemetry/api': ['otel'],
+  '@opentelemetry/exporter-metrics-otlp-http': ['otel'],
+  '@opentelemetry/exporter-metrics-otlp-proto': ['otel'],
+  '@opentelemetry/exporter-trace-otlp-http': ['otel'],
+  '@opentelemetry/exporter-trace-otlp-proto': ['otel'],
+  '@opentelemetry/resources': ['otel'],
+  '@opentelemetry/sdk-metrics': ['otel'],
+  '@opentelemetry/sdk-trace': ['otel'],
   'node:dns': ['upstream'],
   'node:child_process': ['cli'],
   'node:worker_threads': ['cli'],

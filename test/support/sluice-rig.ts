@@ -14,6 +14,8 @@ export interface SluiceRigOptions {
   /** Lines of YAML beside `listen`, `admin` and `models`. */
   readonly yaml?: string
   readonly clock?: Clock
+  /** Empty unless told. */
+  readonly env?: Readonly<Record<string, string | undefined>>
 }
 
 export class SluiceRig {
@@ -81,7 +83,13 @@ export async function startSluiceRig(options: SluiceRigOptions = {}): Promise<Sl
   const anywhere = { host: '127.0.0.1', port: 0 }
   const config = { ...loaded.config, listen: anywhere, admin: { ...loaded.config.admin, listen: anywhere } }
   const clock = options.clock === undefined ? {} : { clock: options.clock }
-  const running = await startSluice({ config, path, env: {}, logLevel: 'silent', ...clock })
+  const running = await startSluice({
+    config,
+    path,
+    env: options.env ?? {},
+    logLevel: 'silent',
+    ...clock,
+  })
   const rig = new SluiceRig(engines, running, folder)
   await until(
     () => running.runtime.fleet.reports().every(({ state }) => state === 'live' || state === 'ramping'),

@@ -16,15 +16,17 @@ import { catalog, chat, decisionOf, good, rig, shed } from './rig.ts'
 describe('the line of a request', () => {
   it('is one JSON object with the numbers of its decision and of its end', () => {
     const { observer, lines } = rig()
+    const trace = { traceId: 'abcd', spanId: 'ef01', sampled: true, path: '/', arrivedAtMs: 0, attempts: [] }
     const settlement = { ...good(), replicaId: 'r1', predictedTtftMs: 210.12345 }
     observer.onDecision(decisionOf(settlement.offer))
-    observer.onSettled(settlement, { status: 200, finishReason: 'stop', traceId: 'abcd' })
+    observer.onSettled(settlement, { status: 200, finishReason: 'stop', traceId: 'abcd', trace })
     expect(lines()).toHaveLength(1)
     expect(lines('request')[0]).toMatchObject({
       level: 'info',
       v: 1,
       request_id: 'r1',
       trace_id: 'abcd',
+      span_id: 'ef01',
       model: 'm',
       class: 'chat',
       decision: 'queued',
