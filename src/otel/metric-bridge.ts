@@ -37,6 +37,7 @@ const UNITS: Readonly<Record<MetricRow['unit'], string>> = {
   none: '',
   lines: '{line}',
   replicas: '{replica}',
+  connections: '{connection}',
 }
 
 /** When a cumulative series began, and what it had reached. */
