@@ -11,15 +11,15 @@ import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import type { Demand } from './demand-price.ts'
 import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
-import { isLeftover, type Job, jobOf } from './job.ts'
+import { type Job, jobOf } from './job.ts'
 import type { Learnt } from './learnt.ts'
-import { highestFirst } from './ordering/highest-first.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
 import { type JobPlan, mooreHodgson, type Placed, type PlanJob } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
 import { plannedWork, usableSlots, virtualStart } from './plan-state.ts'
 import { isClosed, isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
 import { soonestFirstToken } from './routing/soonest-first-token.ts'
+import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
@@ -30,8 +30,6 @@ const HASTY_WORTH = 10
 const HASTY_USE_RATIO = 0.5
 /** How long a plan stands while nobody new waits, in ms: less than an engine step. */
 const PLAN_KEPT_MS: Ms = 5
-/** Leftovers looked at in one plan, oldest first; more would only cost time. */
-const LEFTOVERS_TRIED = 4
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 /** An outage is assumed to last this long, in ms. */
@@ -133,28 +131,6 @@ function planAnew(question: PoolQuestion, views: readonly Outlook[]): Planned {
   const byPool = planned.get(learnt) ?? new Map()
   planned.set(learnt, byPool.set(pool, fresh))
   return fresh
-}
-
-/** Waiting work with a promise, all of it, and of the rest the few that are next. */
-function readWaiters(
-  { state, pool, learnt, without, nowMs }: PoolQuestion,
-  views: readonly Outlook[],
-): { jobs: readonly Job[]; leftovers: readonly Job[] } {
-  const typicalStepMs = Math.min(...views.map((view) => view.decodeStepMs))
-  const waiters = [...state.waiting].filter(({ offer }) => offer.pool === pool)
-  const standingOf = learnt.fairness(pool).standings(waiters, without, nowMs)
-  const read = (waiter: Waiter): Job => jobOf(waiter, standingOf(waiter), learnt, typicalStepMs, nowMs)
-  const jobs: Job[] = []
-  const rest: Waiter[] = []
-  for (const waiter of waiters) {
-    const mayGo = waiter.offer.slo.overload === 'shed'
-    const job = mayGo || !isLeftover(waiter, learnt) ? read(waiter) : undefined
-    // A class may promise a pace alone: then there is no deadline to plan for.
-    if (job?.deadlineAtMs !== undefined || (mayGo && job?.late === true)) jobs.push(job)
-    else rest.push(waiter)
-  }
-  const claim = (waiter: Waiter): number => standingOf(waiter).value / waiter.offer.slo.weight
-  return { jobs, leftovers: highestFirst(rest, claim, LEFTOVERS_TRIED).map(read) }
 }
 
 /**
