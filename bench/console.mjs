@@ -203,6 +203,7 @@ async function adminOf({ classes: classCount, replicas: replicaCount }) {
     token: () => undefined,
     reload: async () => ({ ok: false, problems: [] }),
     predictor: () => null,
+    advice: () => [],
     nowMs,
     unixMs: Date.now,
   })

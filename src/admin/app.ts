@@ -86,6 +86,7 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
     mode: ports.mode(),
     config_digest: ports.configDigest(),
     ...sloPreamble(attainment, ports.nowMs()),
+    advice: ports.advice(),
   }
   const text = `${JSON.stringify(head).slice(0, -1)},"series":[${series.join(',')}]}\n`
   return c.body(text, 200, { 'content-type': 'application/json' })

@@ -35,6 +35,8 @@ export interface AdminPorts {
   readonly reload: () => Promise<ReloadResult>
   /** The scheduler's learnt state as plain JSON. */
   readonly predictor: () => unknown
+  /** What that says of the engines' settings and of the promises, by model, as plain JSON. */
+  readonly advice: () => readonly object[]
   /** Monotonic, in ms, as the observer has it. */
   readonly nowMs: () => Ms
   /** Wall clock in Unix ms. */

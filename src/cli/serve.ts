@@ -13,6 +13,7 @@ import { watchConfig } from '../config/watch.ts'
 import { createTrafficServer } from '../edge/server.ts'
 import { createLog, LOG_LEVELS, type Log, type LogLevel } from '../telemetry/log.ts'
 import { type Clock, systemClock } from '../upstream/clock.ts'
+import { learntAdvice } from './engine-advice.ts'
 import { closeServer, listen } from './listen.ts'
 import { OTEL_CLOSE_MS, openOtel } from './otel.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
@@ -106,6 +107,13 @@ function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | unde
     token: () => runtime.config.admin.token,
     reload: async () => forAdmin(await reload()),
     predictor: () => runtime.predictor?.snapshot() ?? null,
+    advice: () =>
+      learntAdvice(
+        runtime.config,
+        runtime.predictor,
+        runtime.gate.state,
+        (model) => runtime.observer.metrics.demandOf(model) ?? [],
+      ),
     nowMs: () => performance.now(),
     unixMs: Date.now,
   })

@@ -1,9 +1,11 @@
 /** `sluice validate`: checks files as `serve` would, and shows how they were understood. */
 import { Command, Option } from 'commander'
 import pc from 'picocolors'
+import type { Config } from '../config/config.ts'
 import { type LoadResult, loadConfig } from '../config/load.ts'
 import type { Problem } from '../config/problem.ts'
 import { readConfigText } from '../config/read.ts'
+import { profileAdvice } from './engine-advice.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { showConfig } from './show-config.ts'
 import { showProblem } from './show-problem.ts'
@@ -75,10 +77,23 @@ function asText(checked: readonly Checked[], options: ValidateOptions, colors: b
     const title = good ? paint.green(`${fileName} is valid`) : paint.red(`${fileName} is not valid`)
     const silent = options.quiet && good && counts === ''
     const verdict = silent ? '' : `${title}${counts === '' ? '' : `: ${counts}`}\n`
-    const summary = result.ok && !options.quiet ? `\n${showConfig(result.config, colors)}` : ''
+    const summary =
+      result.ok && !options.quiet
+        ? `\n${showConfig(result.config, colors)}${adviceText(result.config, paint.bold)}`
+        : ''
     return `${problems.join('')}${verdict}${summary}`
   })
   return parts.filter((part) => part !== '').join('\n')
+}
+
+/** What the profiles say of the promises; nothing for models without one. */
+function adviceText(config: Config, bold: (text: string) => string): string {
+  return profileAdvice(config)
+    .map(({ model, profile, sequences, contextTokens, sentences }) => {
+      const title = `advice for ${model}, by ${profile} with ${sequences} streams of ${contextTokens} tokens`
+      return `\n${bold(title)}\n${sentences.map((sentence) => `  ${sentence}\n`).join('')}`
+    })
+    .join('')
 }
 
 function countProblems(problems: readonly Problem[]): string {
@@ -96,7 +111,11 @@ function asJson(checked: readonly Checked[], options: ValidateOptions): string {
   const files = checked.map((file) => ({
     file: file.fileName,
     valid: passes(file, options),
-    ...(file.result.ok && { digest: file.result.config.digest, mode: file.result.config.mode }),
+    ...(file.result.ok && {
+      digest: file.result.config.digest,
+      mode: file.result.config.mode,
+      advice: profileAdvice(file.result.config),
+    }),
     problems: problemsOf(file.result),
   }))
   return `${JSON.stringify({ files }, undefined, 2)}\n`

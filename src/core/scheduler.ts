@@ -1,10 +1,11 @@
 /** The contract of a scheduler: turns the gate's state into effects. Ours and every rival implement it. */
 import type { OfferedStream } from './demand.ts'
 import type { ShedReason } from './effects.ts'
+import type { EngineAdvice } from './engine-advice.ts'
 import type { BounceCause } from './events.ts'
 import type { InFlight, ReplicaLedger } from './ledger.ts'
 import type { CandidateView, SettleReport, SloVerdict } from './records.ts'
-import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
+import type { Offer, PoolId, ReplicaId, RequestId, SloClass } from './request.ts'
 import type { Ms } from './units.ts'
 import type { Waiter, WaitingRoom } from './waiting-room.ts'
 
@@ -69,6 +70,16 @@ export interface Scheduler {
   retryAfterMs(state: GateState, offer: Offer, nowMs: Ms): Ms
   /** Replicas that would carry such a demand on that pool, a fraction; undefined when it can't say. */
   replicasWanted(state: GateState, pool: PoolId, demand: readonly OfferedStream[]): number | undefined
+  /**
+   * What it has learnt of the engines of that pool says of their settings and of these classes, once for each kind of
+   * engine; absent from schedulers that learn nothing of engines.
+   */
+  advise?(
+    state: GateState,
+    pool: PoolId,
+    classes: readonly SloClass[],
+    demand: readonly OfferedStream[],
+  ): readonly EngineAdvice[]
   /** The engine behind it restarted or it went away: forget what was cached there. */
   replicaReset(replicaId: ReplicaId): void
   /** The learnt state as plain JSON, for /replicas, for snapshots and for tests. */

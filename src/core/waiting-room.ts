@@ -45,6 +45,8 @@ export class WaitingRoom {
   #bytes = 0
   #tokens: Tokens = 0
   #added = 0
+  /** The next expiry; undefined when it must be looked up again. */
+  #soonestExpiryAtMs: Ms | undefined
 
   get requests(): number {
     return this.#waiters.size
@@ -83,6 +85,9 @@ export class WaitingRoom {
     this.#added++
     this.#bytes += bodyBytes
     this.#tokens += promptTokens
+    if (this.#waiters.size === 1) this.#soonestExpiryAtMs = waiter.expiresAtMs
+    else if (this.#soonestExpiryAtMs !== undefined)
+      this.#soonestExpiryAtMs = Math.min(this.#soonestExpiryAtMs, waiter.expiresAtMs)
   }
 
   /** Removes and returns it, or undefined when it does not wait. */
@@ -90,6 +95,7 @@ export class WaitingRoom {
     const waiter = this.#waiters.get(requestId)
     if (waiter === undefined) return undefined
     this.#waiters.delete(requestId)
+    if (waiter.expiresAtMs === this.#soonestExpiryAtMs) this.#soonestExpiryAtMs = undefined
     this.#bytes -= waiter.offer.bodyBytes
     this.#tokens = this.#waiters.size === 0 ? 0 : this.#tokens - waiter.offer.promptTokens
     return waiter
@@ -106,10 +112,11 @@ export class WaitingRoom {
 
   /** The instant at which the next waiter expires, or undefined when nobody waits. */
   nextExpiryAtMs(): Ms | undefined {
-    let soonest: Ms | undefined
-    for (const waiter of this.#waiters.values()) {
-      if (soonest === undefined || waiter.expiresAtMs < soonest) soonest = waiter.expiresAtMs
-    }
-    return soonest
+    if (this.#waiters.size === 0) return undefined
+    if (this.#soonestExpiryAtMs !== undefined) return this.#soonestExpiryAtMs
+    let soonestAtMs = Number.POSITIVE_INFINITY
+    for (const { expiresAtMs } of this.#waiters.values()) soonestAtMs = Math.min(soonestAtMs, expiresAtMs)
+    this.#soonestExpiryAtMs = soonestAtMs
+    return soonestAtMs
   }
 }

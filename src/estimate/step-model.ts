@@ -81,8 +81,11 @@ export function sharedModel(model: StepModel): StepModel {
 
 /** A decode step of `sequences` sequences over `contextTokens`, in ms; above 0. Negative terms are read as 0. */
 export function decodeStepMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
-  const [base = 0, perSequence = 0, perContext = 0] = model.estimate.mean
-  const ms = base + Math.max(0, perSequence) * sequences + (Math.max(0, perContext) * contextTokens) / 1000
+  // By index: this and the next are asked more often than anything else, and a pattern walks an iterator.
+  const { mean } = model.estimate
+  const perSequence = Math.max(0, mean[1] ?? 0)
+  const perContext = Math.max(0, mean[2] ?? 0)
+  const ms = (mean[0] ?? 0) + perSequence * sequences + (perContext * contextTokens) / 1000
   return Math.max(0.1, ms * model.slownessRatio)
 }
 
@@ -99,11 +102,13 @@ export function cautiousDecodeStepMs(model: StepModel, sequences: number, contex
 /** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */
 export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
   if (tokens <= 0) return 0
-  const [, , , , perChunk = 0, per1k = 0] = model.estimate.mean
+  const { mean } = model.estimate
+  const perChunk = mean[4] ?? 0
+  const per1k = Math.max(0, mean[5] ?? 0)
   // A chunk may be learnt as cheaper than its tokens' share; floored one by one, so that more is never cheaper.
-  const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (Math.max(0, per1k) * chunk) / 1000)
+  const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (per1k * chunk) / 1000)
   const whole = Math.floor(tokens / chunkTokens)
-  const rest = tokens % chunkTokens
+  const rest = whole > 0 ? tokens % chunkTokens : tokens
   const stallMs = (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
   return stallMs * model.slownessRatio
 }
@@ -125,8 +130,8 @@ export function prefillMs(
  * the decode step that its first token shares.
  */
 export function requestOverheadMs(model: StepModel): Ms {
-  const [base = 0, , , overhead = 0] = model.estimate.mean
-  return Math.max(-Math.max(0, base), overhead) * model.slownessRatio
+  const { mean } = model.estimate
+  return Math.max(-Math.max(0, mean[0] ?? 0), mean[3] ?? 0) * model.slownessRatio
 }
 
 /** First kind: `steps` decode steps took `elapsedMs` while nothing prefilled. */

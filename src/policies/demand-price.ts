@@ -28,9 +28,12 @@ export class DemandPrice {
   /** What was sent to the engines, in the same terms. */
   #servedPrefillMs: Ms = 0
   #servedSlotMs: Ms = 0
+  /** Where the price stands for so many replicas; undefined since anything changed. */
+  #full: { readonly replicas: number; readonly bucket: number } | undefined
 
   arrived(demand: Demand, nowMs: Ms): void {
     this.#fade(nowMs)
+    this.#full = undefined
     const bucket = bucketOf(demand)
     this.#prefillMs[bucket] = (this.#prefillMs[bucket] ?? 0) + demand.prefillMs
     this.#slotMs[bucket] = (this.#slotMs[bucket] ?? 0) + demand.slotMs
@@ -39,6 +42,7 @@ export class DemandPrice {
   /** It was admitted: engines that take more than their time, since requests share steps, show it here. */
   served(demand: Demand, nowMs: Ms): void {
     this.#fade(nowMs)
+    this.#full = undefined
     this.#servedPrefillMs += demand.prefillMs
     this.#servedSlotMs += demand.slotMs
   }
@@ -56,23 +60,30 @@ export class DemandPrice {
   /** True when demand in buckets below `end` is more than `replicas` engines do in the same time. */
   #fills(end: number, replicas: number, nowMs: Ms): boolean {
     this.#fade(nowMs)
+    if (this.#full?.replicas !== replicas) this.#full = { replicas, bucket: this.#fullFrom(replicas) }
+    return end > this.#full.bucket
+  }
+
+  /** The bucket in which demand, the cheapest first, comes to more than there is room for; past the last if none. */
+  #fullFrom(replicas: number): number {
     const nominal = replicas * MEMORY_MS
     const prefillRoom = Math.max(nominal, this.#servedPrefillMs)
     const slotRoom = Math.max(nominal, this.#servedSlotMs)
     let prefill = 0
     let slot = 0
-    for (let bucket = 0; bucket < end; bucket++) {
+    for (let bucket = 0; bucket < BUCKETS; bucket++) {
       prefill += this.#prefillMs[bucket] ?? 0
       slot += this.#slotMs[bucket] ?? 0
-      if (prefill > prefillRoom || slot > slotRoom) return true
+      if (prefill > prefillRoom || slot > slotRoom) return bucket
     }
-    return false
+    return BUCKETS
   }
 
   #fade(nowMs: Ms): void {
     const keepRatio = Math.exp(-Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / MEMORY_MS)
     this.#readAtMs = nowMs
     if (keepRatio === 1) return
+    this.#full = undefined
     this.#servedPrefillMs *= keepRatio
     this.#servedSlotMs *= keepRatio
     for (let bucket = 0; bucket < BUCKETS; bucket++) {

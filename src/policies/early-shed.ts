@@ -31,15 +31,14 @@ export function readDemands(
   return demands
 }
 
-function leastDemand({ work, value }: PlanJob<Job>, starts: readonly VirtualStart[]): Demand | undefined {
+function leastDemand({ options, value }: PlanJob<Job>, starts: readonly VirtualStart[]): Demand | undefined {
   let least: Demand | undefined
-  work.forEach((one, index) => {
-    if (one === undefined) return
-    const slots = starts[index]?.slotsFreeAtMs?.length
-    const slotMs = slots === undefined ? 0 : (one.residenceMs * one.sequences) / Math.max(1, slots)
-    if (least === undefined || one.prefillMs + slotMs < least.prefillMs + least.slotMs)
-      least = { prefillMs: one.prefillMs, slotMs, value }
-  })
+  for (const { replica, prefillMs, residenceMs, sequences } of options) {
+    const slots = starts[replica]?.slotsFreeAtMs?.length
+    const slotMs = slots === undefined ? 0 : (residenceMs * sequences) / Math.max(1, slots)
+    if (least === undefined || prefillMs + slotMs < least.prefillMs + least.slotMs)
+      least = { prefillMs, slotMs, value }
+  }
   return least
 }
 

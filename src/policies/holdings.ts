@@ -19,24 +19,32 @@ export interface Holding {
 interface Kept {
   readonly version: number
   readonly lastTokenAtMs: Ms
+  readonly readAtMs: Ms
   readonly holdings: readonly Holding[]
 }
 
 const kept = keptBy<ReplicaLedger, Kept>()
 
-/** Everything in flight there, longest rest first; kept until a permit or a token of it moves. */
-export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt): readonly Holding[] {
+/** Everything in flight there, longest rest first; kept until a permit or a token of it moves, or for `keptMs`. */
+export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt, nowMs: Ms, keptMs: Ms): readonly Holding[] {
   const { version, lastTokenAtMs } = ledger
   const known = kept(learnt).get(ledger)
-  if (known?.version === version && known.lastTokenAtMs === lastTokenAtMs) return known.holdings
+  if (known !== undefined) {
+    if (known.version === version && known.lastTokenAtMs === lastTokenAtMs) return known.holdings
+    if (nowMs - known.readAtMs < keptMs) return known.holdings
+  }
   const holdings: Holding[] = []
   for (const { offer } of ledger.prefilling.values()) holdings.push(holdingOf(offer, 0, learnt))
   for (const { offer, contentEvents } of ledger.decoding.values()) {
     holdings.push(holdingOf(offer, contentEvents * learnt.tokensPerEvent(offer.pool), learnt))
   }
-  holdings.sort((a, b) => b.left - a.left)
-  kept(learnt).set(ledger, { version, lastTokenAtMs, holdings })
+  holdings.sort(longestFirst)
+  kept(learnt).set(ledger, { version, lastTokenAtMs, readAtMs: nowMs, holdings })
   return holdings
+}
+
+function longestFirst(a: Holding, b: Holding): number {
+  return b.left - a.left
 }
 
 /** One request after `made` tokens over all its sequences. */

@@ -30,16 +30,17 @@ interface Facts {
   readonly outputTokens: Tokens
   readonly e2eTokens: Tokens
   readonly cachedTokens: ReadonlyMap<ReplicaId, Tokens>
+  /** What was made of it, while that holds: its deadline hangs on nothing else. */
+  job?: Job
 }
 
-const FACTS_KEPT_MS: Ms = 100
 const factsKept = keptBy<Waiter, Facts>()
 
-function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms): Facts {
+function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms, keptMs: Ms): Facts {
   const kept = factsKept(learnt).get(waiter)
-  if (kept !== undefined && nowMs - kept.readAtMs < FACTS_KEPT_MS) return kept
+  if (kept !== undefined && nowMs - kept.readAtMs < keptMs) return kept
   const { offer } = waiter
-  const facts = {
+  const facts: Facts = {
     readAtMs: nowMs,
     outputTokens: learnt.remaining(offer, 0, PLAN_LENGTH_QUANTILE),
     e2eTokens: learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE),
@@ -57,22 +58,29 @@ export function isLeftover(waiter: Waiter, learnt: Learnt): boolean {
   return !hasTargets(waiter.offer.slo) || broken(learnt).has(waiter)
 }
 
-/** Reads a waiter. `typicalStepMs` is a decode step of its pool now, for classes with an end-to-end target. */
+/**
+ * Reads a waiter; its lengths and what is cached of it may be `keptMs` old. `typicalStepMs` is a decode step of its pool
+ * now, for classes with an end-to-end target.
+ */
 export function jobOf(
   waiter: Waiter,
   { value, owed }: Standing,
   learnt: Learnt,
   typicalStepMs: Ms,
   nowMs: Ms,
+  keptMs: Ms,
 ): Job {
   const { offer } = waiter
-  const facts = factsOf(waiter, learnt, nowMs)
+  const facts = factsOf(waiter, learnt, nowMs, keptMs)
+  const made = facts.job
+  if (made?.value === value && made.owed === owed && (made.breaksAtMs ?? Number.POSITIVE_INFINITY) > nowMs)
+    return made
   const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
   // Only a fact breaks a promise, never a guess of how long the answer will be.
   const breaksAtMs = firstTokenDeadlineAtMs(waiter, 0)
   const late = broken(learnt).has(waiter) || (breaksAtMs !== undefined && breaksAtMs <= nowMs)
   if (late) broken(learnt).set(waiter, true)
-  return {
+  const job = {
     waiter,
     deadlineAtMs: late ? undefined : deadlineAtMs,
     breaksAtMs: late ? undefined : breaksAtMs,
@@ -83,6 +91,8 @@ export function jobOf(
     value,
     owed,
   }
+  if (!late && offer.slo.e2eMs === undefined) facts.job = job
+  return job
 }
 
 /** Prompt tokens that the replica would have to compute; at least one. */

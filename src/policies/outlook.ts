@@ -1,5 +1,5 @@
 /** One replica as a decision sees it now: what is queued there, how fast it is, what its streams can still bear. */
-import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { EngineGroup } from '../estimate/engine-group.ts'
 import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
@@ -8,7 +8,6 @@ import {
   type EngineLoad,
   loadClass,
   loadOf,
-  PROMPT_CLASSES,
   prefillTimeMs,
   promptClass,
   rawTtftMs,
@@ -32,8 +31,9 @@ export interface Outlook {
   readonly model: StepModel
   readonly load: EngineLoad
   readonly chunkTokens: Tokens
-  /** By class of prompt: what a raw TTFT there must be multiplied by to be the median. */
-  readonly medianFactors: readonly number[]
+  readonly nowMs: Ms
+  /** By class of prompt, once asked for: what a raw TTFT there must be multiplied by to be the median. */
+  readonly medianFactors: number[]
   /** Uncached tokens there that are not prefilled yet, as dead-reckoned. */
   readonly backlogTokens: Tokens
   readonly backlogMs: Ms
@@ -42,29 +42,35 @@ export interface Outlook {
   readonly bearableStallMs: Ms
   /** Tightest TPOT target among its running streams, in ms; Infinity with none. */
   readonly tightestTpotMs: Ms
-  /** Prefill that renews the batch, per running sequence and step, in ms: see `renewalMs`. */
+  /** Prefill that renews the batch, per running sequence and step, in ms: see `Residents`. */
   readonly renewalMs: Ms
   /** Sequences that it may run at once for us; Infinity when nobody knows. */
   readonly slots: number
 }
 
-/** Reads one replica. Costs O(streams there). */
-export function outlook(ledger: ReplicaLedger, learnt: Learnt, instances: number, nowMs: Ms): Outlook {
+/** Reads one replica; what its running streams allow may be `residentsMs` old. Costs O(streams there) when it is read. */
+export function outlook(
+  ledger: ReplicaLedger,
+  learnt: Learnt,
+  instances: number,
+  nowMs: Ms,
+  residentsMs: Ms = 0,
+): Outlook {
   const group = learnt.group(ledger.report.groupId)
   const model = group.modelOf(ledger.replicaId)
   const load = loadOf(model, ledger, nowMs)
   learnt.readGauges(ledger)
   const stepMs = decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens)
-  const residents = residentsOf(ledger, learnt, model, stepMs)
+  const residents =
+    residentsOf(ledger, learnt, nowMs, residentsMs) ?? readResidents(ledger, learnt, model, stepMs, nowMs)
   return {
     ledger,
     group,
     model,
     load,
     chunkTokens: load.chunkTokens,
-    medianFactors: Array.from({ length: PROMPT_CLASSES }, (_, ofPrompt) =>
-      group.ttftFactor(loadClass(load, ofPrompt), 'p50', nowMs),
-    ),
+    nowMs,
+    medianFactors: [],
     backlogTokens: load.backlogTokens,
     backlogMs: prefillTimeMs(model, load, load.backlogTokens),
     decodeStepMs: stepMs,
@@ -91,8 +97,13 @@ export function riskFactor(view: Outlook, uncachedTokens: Tokens): number {
   return Math.max(1, medianFactor(view, uncachedTokens) * 1.05)
 }
 
-function medianFactor({ medianFactors }: Outlook, uncachedTokens: Tokens): number {
-  return medianFactors[promptClass(uncachedTokens)] ?? 1
+function medianFactor({ medianFactors, group, load, nowMs }: Outlook, uncachedTokens: Tokens): number {
+  const ofPrompt = promptClass(uncachedTokens)
+  const known = medianFactors[ofPrompt]
+  if (known !== undefined) return known
+  const factor = group.ttftFactor(loadClass(load, ofPrompt), 'p50', nowMs)
+  medianFactors[ofPrompt] = factor
+  return factor
 }
 
 /** What the request's prefill adds to the steps of those who stream there, in ms. */
@@ -107,95 +118,67 @@ export function isIdle(view: Outlook): boolean {
 
 /** What the running streams of a replica allow, kept until a permit or a token of it moves. */
 interface Residents {
+  readonly readAtMs: Ms
   readonly version: number
   readonly lastTokenAtMs: Ms
   readonly slackMs: Ms
   readonly tpotMs: Ms
+  /**
+   * In a steady batch each stream that ends is followed by one that must be prefilled, so that B streams of L tokens
+   * bring B/L prefills to each step: what one stream adds to each step that way, in ms. Without it a batch grows until
+   * decoding alone fills the TPOT target and no room is left for anybody's prefill (Little's law; decision notes, F3
+   * STEADY).
+   */
   readonly renewalMs: Ms
 }
 
-/** A stream's remaining length, kept for some tokens. */
-interface Rest {
-  readonly madeTokens: Tokens
-  readonly leftTokens: Tokens
-}
-
-const REST_KEPT_TOKENS = 16
 const residentsKept = keptBy<ReplicaLedger, Residents>()
-const restKept = keptBy<InFlight, Rest>()
 
-function residentsOf(ledger: ReplicaLedger, learnt: Learnt, model: StepModel, stepMs: Ms): Residents {
+function residentsOf(ledger: ReplicaLedger, learnt: Learnt, nowMs: Ms, keptMs: Ms): Residents | undefined {
   const kept = residentsKept(learnt).get(ledger)
-  if (kept?.version === ledger.version && kept.lastTokenAtMs === ledger.lastTokenAtMs) return kept
-  const { version, lastTokenAtMs } = ledger
-  const fresh = {
-    version,
-    lastTokenAtMs,
-    renewalMs: renewalMs(ledger, learnt, model),
-    ...bearable(ledger, learnt, model, stepMs),
-  }
-  residentsKept(learnt).set(ledger, fresh)
-  return fresh
-}
-
-/** Tokens that each sequence of a running stream still makes, at the quantile of SLACK. */
-function restOf(inFlight: InFlight, madeTokens: Tokens, learnt: Learnt): Tokens {
-  const kept = restKept(learnt).get(inFlight)
-  if (kept !== undefined && madeTokens - kept.madeTokens < REST_KEPT_TOKENS) {
-    return Math.max(1, kept.leftTokens - (madeTokens - kept.madeTokens))
-  }
-  const leftTokens = learnt.remaining(inFlight.offer, madeTokens, SLACK_LENGTH_QUANTILE)
-  restKept(learnt).set(inFlight, { madeTokens, leftTokens })
-  return leftTokens
-}
-
-/**
- * In a steady batch each stream that ends is followed by one that must be prefilled, so that B streams of L tokens bring
- * B/L prefills to each step: what one stream adds to each step that way, in ms. Without it a batch grows until decoding
- * alone fills the TPOT target and no room is left for anybody's prefill (Little's law; decision notes, F3 STEADY).
- */
-function renewalMs(ledger: ReplicaLedger, learnt: Learnt, model: StepModel): Ms {
-  const chunk = chunkTokens(ledger)
-  let stallMs = 0
-  let tokens = 0
-  for (const inFlight of ledger.decoding.values()) {
-    const { offer, contentEvents, uncachedTokens } = inFlight
-    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
-    stallMs += prefillStallMs(model, uncachedTokens, chunk)
-    tokens += offer.sequences * (made + restOf(inFlight, made, learnt))
-  }
-  return tokens > 0 ? stallMs / tokens : 0
+  if (kept?.version !== ledger.version) return undefined
+  return kept.lastTokenAtMs === ledger.lastTokenAtMs || nowMs - kept.readAtMs < keptMs ? kept : undefined
 }
 
 /**
  * The least slack among running streams: the time that stream j may lose and still meet TPOT_j over all its tokens,
  * slack_j = TPOT_j*g - elapsed + rem*(TPOT_j - step) (decision notes, F3). g is taken at its last progress. Only what
  * is still to come is planned with a margin; what is done is known. A stream is lost, and no longer vetoes, only when
- * it would be late without any margin.
+ * it would be late without any margin. One pass for this and for what renews the batch: it is the costliest loop here.
  */
-function bearable(
+function readResidents(
   ledger: ReplicaLedger,
   learnt: Learnt,
   model: StepModel,
   stepMs: Ms,
-): { slackMs: Ms; tpotMs: Ms } {
+  nowMs: Ms,
+): Residents {
   let slackMs = Number.POSITIVE_INFINITY
   let tpotMs = Number.POSITIVE_INFINITY
   const nextStepMs = Math.max(
     stepMs,
     cautiousDecodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens),
   )
+  const chunk = chunkTokens(ledger)
+  let renewingMs = 0
+  let tokens = 0
   for (const inFlight of ledger.decoding.values()) {
-    const { offer, contentEvents, firstTokenAtMs, lastTokenAtMs } = inFlight
+    const { permitId, offer, contentEvents, uncachedTokens, firstTokenAtMs, lastTokenAtMs } = inFlight
+    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
+    const left = learnt.restOf(permitId, offer, made, SLACK_LENGTH_QUANTILE)
+    renewingMs += prefillStallMs(model, uncachedTokens, chunk)
+    tokens += offer.sequences * (made + left)
     const target = offer.slo.tpotMs
     if (target === undefined || !offer.streamed || firstTokenAtMs === undefined) continue
-    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
-    const left = restOf(inFlight, made, learnt)
     const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
     const banked = target * made - elapsedMs
     if (banked + left * (target - stepMs) < -LOST_BY_MS) continue
     slackMs = Math.min(slackMs, Math.max(0, banked + left * (target * TPOT_USE_RATIO - nextStepMs)))
     tpotMs = Math.min(tpotMs, target)
   }
-  return { slackMs, tpotMs }
+  const renewalMs = tokens > 0 ? renewingMs / tokens : 0
+  const { version, lastTokenAtMs } = ledger
+  const fresh = { readAtMs: nowMs, version, lastTokenAtMs, slackMs, tpotMs, renewalMs }
+  residentsKept(learnt).set(ledger, fresh)
+  return fresh
 }

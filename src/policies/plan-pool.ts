@@ -1,7 +1,7 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
 import { mayServe, takesWork } from '../core/eligible.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
-import type { CandidateView, GateName } from '../core/records.ts'
+import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
@@ -9,17 +9,21 @@ import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
+import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf } from './job.ts'
-import type { Learnt } from './learnt.ts'
+import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
-import { type JobPlan, mooreHodgson, type Placed, type PlanJob } from './ordering/moore-hodgson.ts'
+import { mooreHodgson, type Placed, type PlanJob, type PlannedOption } from './ordering/moore-hodgson.ts'
+import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
-import { plannedWork, usableSlots, virtualStart } from './plan-state.ts'
-import { isClosed, isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
-import { soonestFirstToken } from './routing/soonest-first-token.ts'
+import { plannedOption, usableSlots, virtualStart } from './plan-state.ts'
+import { isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
+import { type Route, soonestFirstToken } from './routing/soonest-first-token.ts'
+import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
+import { keepingOf, replicaChoice } from './wide.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
@@ -28,8 +32,6 @@ const TTFT_USE_RATIO = 0.9
 /** A request whose tenant or class has had so much too little, in times of its weight, is ordered as if by this part. */
 const HASTY_WORTH = 10
 const HASTY_USE_RATIO = 0.5
-/** How long a plan stands while nobody new waits, in ms: less than an engine step. */
-const PLAN_KEPT_MS: Ms = 5
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 /** An outage is assumed to last this long, in ms. */
@@ -38,37 +40,65 @@ const OUTAGE_RETRY_MS: Ms = 5000
 export function planPool(question: PoolQuestion): Plan {
   const views = liveViews(question)
   if (views.length === 0) return outage(question)
-  const { jobs, leftovers, plan, demands, round } = recall(question, views) ?? planAnew(question, views)
+  const last = recall(question, views)
+  return decide(last === undefined ? planAnew(question, views) : withNewcomers(last))
+}
+
+/** Whoever came since a standing plan was made has no place in it yet and is tried behind those who have. */
+function withNewcomers(last: StandingPlan): StandingPlan {
+  if (last.known === undefined) return last
+  const { jobs, leftovers } = readWaiters(last.round, last.round.views, last.known)
+  const newcomers = jobs.filter(({ late }) => !late)
+  return { ...last, newcomers, leftovers: [...last.leftovers, ...leftovers].slice(0, LEFTOVERS_TRIED) }
+}
+
+function decide(planned: StandingPlan): Plan {
+  const { jobs, leftovers, newcomers, plan, demands, round } = planned
+  const { views, nowMs } = round
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
-  if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, question.nowMs)) }
+  if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, nowMs)) }
   const sheds = plan.dropped.filter((placed) => mayShed(round, placed))
   if (sheds.length > 0) {
     return { intents: sheds.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)) }
   }
-  const blocked = new Set(views.filter((view) => isClosed(round, view)).map(({ ledger }) => ledger.replicaId))
+  const open = openReplicas(round)
   const mayBeLate = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload !== 'shed')
   const unsure = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed')
   const owed = leftovers.filter((job) => job.owed)
   for (const job of owed) {
-    const intent = tryAdmit(round, job, blocked, 1, undefined)
+    const intent = tryAdmit(round, job, open, 1, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }
   for (const { job, replica } of [...plan.kept, ...unsure]) {
-    const intent = tryAdmit(round, job, blocked, 1, views[replica]?.ledger.replicaId)
-    if (intent !== undefined) {
-      const demand = demands.get(job.waiter)
-      if (demand !== undefined) round.learnt.price(round.pool).served(demand, round.nowMs)
-      return { intents: [intent] }
-    }
+    const intent = tryAdmit(round, job, open, 1, views[replica]?.ledger.replicaId)
+    if (intent !== undefined) return admission(planned, job, intent)
+  }
+  for (const job of newcomers) {
+    const intent = tryAdmit(round, job, open, 1, undefined)
+    if (intent !== undefined) return admission(planned, job, intent)
   }
   const hopeful = mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job)
   for (const job of leavesRoom(round) ? [...hopeful, ...leftovers] : []) {
-    const intent = tryAdmit(round, job, blocked, LEFTOVER_ROOM_RATIO, undefined)
+    const intent = tryAdmit(round, job, open, LEFTOVER_ROOM_RATIO, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }
   const outpriced = outpricedJobs(round, jobs, demands)
-  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, question.nowMs)) }
-  return { intents: [], ...wake(round, jobs) }
+  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, nowMs)) }
+  return { intents: [], ...wake(planned) }
+}
+
+/** Counts what goes to the engines into the price. */
+function admission({ round, demands, starts, newcomers }: StandingPlan, job: Job, intent: Intent): Plan {
+  const { learnt, pool, nowMs } = round
+  const known = newcomers.includes(job) ? demandOfNewcomer(round, job, starts) : demands.get(job.waiter)
+  if (known !== undefined) learnt.price(pool).served(known, nowMs)
+  return { intents: [intent] }
+}
+
+function demandOfNewcomer(round: Round, job: Job, starts: readonly VirtualStart[]): Demand | undefined {
+  if (job.deadlineAtMs === undefined) return undefined
+  const { planJob } = toPlan(round, job, job.deadlineAtMs, replicaChoice(round.views)(job, 0))
+  return readDemands(round, [planJob], starts).get(job.waiter)
 }
 
 /** What a waiter would meet on one replica, whoever sends it there. */
@@ -82,55 +112,15 @@ export function viewOf(
   if (ledger === undefined) return undefined
   const view = outlook(ledger, learnt, state.instances, nowMs)
   const standing = { value: waiter.offer.slo.weight, owed: false }
-  const job = jobOf(waiter, standing, learnt, view.decodeStepMs, nowMs)
+  const job = jobOf(waiter, standing, learnt, view.decodeStepMs, nowMs, keepingOf(1).factsMs)
   const round = openRound(question, [job], [view])
-  return recorded(round, [routeOf(round, job, view, 1)])[0]
+  return recorded(round, [routeOf(round, job, view)])[0]
 }
 
-/** What a plan was made of; it stands for a moment while nobody new waits. */
-interface Planned {
-  readonly jobs: readonly Job[]
-  readonly leftovers: readonly Job[]
-  readonly plan: JobPlan<Job>
-  /** What each of `jobs` with a deadline asks of the engines. */
-  readonly demands: ReadonlyMap<Waiter, Demand>
-  readonly round: Round
-}
-
-const planned = new WeakMap<Learnt, Map<PoolId, Planned & { readonly added: number }>>()
-
-/** The plan of a moment ago, without those who have left since; undefined when it must be made anew. */
-function recall(question: PoolQuestion, views: readonly Outlook[]): Planned | undefined {
-  const { learnt, pool, state, nowMs } = question
-  const last = planned.get(learnt)?.get(pool)
-  if (last === undefined || last.added !== state.waiting.added || nowMs - last.round.nowMs > PLAN_KEPT_MS)
-    return undefined
-  const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
-  if (!sameReplicas || views.length !== last.round.views.length) return undefined
-  // A deadline that has passed meanwhile changes what a job is.
-  if (last.jobs.some(({ deadlineAtMs }) => deadlineAtMs !== undefined && deadlineAtMs <= nowMs))
-    return undefined
-  const waits = (job: Job): boolean => state.waiting.get(job.waiter.offer.requestId) === job.waiter
-  return {
-    jobs: last.jobs.filter(waits),
-    leftovers: last.leftovers.filter(waits),
-    demands: last.demands,
-    plan: {
-      kept: last.plan.kept.filter(({ job }) => waits(job)),
-      dropped: last.plan.dropped.filter(({ job }) => waits(job)),
-    },
-    round: { ...last.round, ...question, views, heldByTime: false },
-  }
-}
-
-function planAnew(question: PoolQuestion, views: readonly Outlook[]): Planned {
-  const { learnt, pool, state } = question
+function planAnew(question: PoolQuestion, views: readonly Outlook[]): StandingPlan {
   const { jobs, leftovers } = readWaiters(question, views)
   const round = openRound(question, jobs, views)
-  const fresh = { jobs, leftovers, ...planPromised(round, jobs), round, added: state.waiting.added }
-  const byPool = planned.get(learnt) ?? new Map()
-  planned.set(learnt, byPool.set(pool, fresh))
-  return fresh
+  return stand({ jobs, leftovers, ...planPromised(round, jobs), round })
 }
 
 /**
@@ -147,7 +137,9 @@ function mayShed(round: Round, { job, firstTokenAtMs }: Placed<Job>): boolean {
 }
 
 function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlook[] {
-  return takers(state.replicas, pool).map((ledger) => outlook(ledger, learnt, state.instances, nowMs))
+  const ledgers = takers(state.replicas, pool)
+  const { residentsMs } = keepingOf(ledgers.length)
+  return ledgers.map((ledger) => outlook(ledger, learnt, state.instances, nowMs, residentsMs))
 }
 
 /** The replicas of a pool that take work now. */
@@ -189,33 +181,44 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
 }
 
 /** Orders what has a deadline and finds out what can be kept. */
-function planPromised(round: Round, jobs: readonly Job[]): Pick<Planned, 'plan' | 'demands'> {
-  const { views, learnt, nowMs, tightestTpotMs, without } = round
+function planPromised(round: Round, jobs: readonly Job[]): Pick<StandingPlan, 'plan' | 'demands' | 'starts'> {
+  const { views, learnt, nowMs, tightestTpotMs } = round
   const withDeadline = jobs.flatMap((job) =>
     job.deadlineAtMs === undefined ? [] : [{ job, deadlineAtMs: job.deadlineAtMs }],
   )
-  if (withDeadline.length === 0) return { plan: { kept: [], dropped: [] }, demands: new Map() }
+  if (withDeadline.length === 0) return { plan: { kept: [], dropped: [] }, demands: new Map(), starts: [] }
   const waitingSequences = withDeadline.reduce((sum, { job }) => sum + job.waiter.offer.sequences, 0)
+  const { holdingsMs } = keepingOf(views.length)
   const starts = views.map((view) =>
-    virtualStart(view, learnt, usableSlots(view, tightestTpotMs), waitingSequences, nowMs),
+    virtualStart(view, learnt, usableSlots(view, tightestTpotMs), waitingSequences, nowMs, holdingsMs),
   )
-  const planned = withDeadline.map(({ job, deadlineAtMs }) => {
-    const work = views.map((view) =>
-      mayServe(job.waiter, view.ledger.report) ? plannedWork(job, view, tightestTpotMs) : undefined,
-    )
-    const soonestMs = Math.min(
-      ...work.map((one) => (one === undefined ? Number.POSITIVE_INFINITY : one.prefillMs + one.latencyMs)),
-    )
-    const lateAtMs = without.has('dropping')
-      ? Number.POSITIVE_INFINITY
-      : partOfTimeAtMs(job, deadlineAtMs, TTFT_USE_RATIO)
-    const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, work }
-    const orderAtMs = isHasty(job) ? partOfTimeAtMs(job, deadlineAtMs, HASTY_USE_RATIO) : deadlineAtMs
-    const startByAtMs = orderAtMs - (without.has('slack-order') ? 0 : soonestMs)
-    return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
-  })
+  const choice = replicaChoice(views)
+  const planned = withDeadline.map(({ job, deadlineAtMs }, nth) =>
+    toPlan(round, job, deadlineAtMs, choice(job, nth)),
+  )
   const inOrder = leastSlackFirst(planned).map(({ planJob }) => planJob)
-  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts) }
+  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts), starts }
+}
+
+/** What the job would take on each of these replicas, and when it must start at the latest. */
+function toPlan(round: Round, job: Job, deadlineAtMs: Ms, replicas: readonly number[]) {
+  const { views, tightestTpotMs, without } = round
+  const options: PlannedOption[] = []
+  let soonestMs = Number.POSITIVE_INFINITY
+  for (const replica of replicas) {
+    const view = views[replica]
+    if (view === undefined || !mayServe(job.waiter, view.ledger.report)) continue
+    const option = plannedOption(job, view, replica, tightestTpotMs)
+    options.push(option)
+    soonestMs = Math.min(soonestMs, option.prefillMs + option.latencyMs)
+  }
+  const lateAtMs = without.has('dropping')
+    ? Number.POSITIVE_INFINITY
+    : partOfTimeAtMs(job, deadlineAtMs, TTFT_USE_RATIO)
+  const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, options }
+  const orderAtMs = isHasty(job) ? partOfTimeAtMs(job, deadlineAtMs, HASTY_USE_RATIO) : deadlineAtMs
+  const startByAtMs = orderAtMs - (without.has('slack-order') ? 0 : soonestMs)
+  return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
 }
 
 /** Plans slip, so what must not be refused is not left to its last moment. */
@@ -233,35 +236,39 @@ function partOfTimeAtMs({ waiter }: Job, deadlineAtMs: Ms, part: Ratio): Ms {
 function tryAdmit(
   round: Round,
   job: Job,
-  blocked: Set<ReplicaId>,
+  open: OpenReplica[],
   roomRatio: number,
   plannedId: ReplicaId | undefined,
 ): Intent | undefined {
-  if (blocked.size === round.views.length) return undefined
-  const routes = round.views
-    .filter((view) => !blocked.has(view.ledger.replicaId))
-    .map((view) => routeOf(round, job, view, roomRatio))
-  let plannedGate: GateName | undefined
+  const routes: Route[] = []
+  let held: OpenReplica | undefined
+  for (const replica of open) {
+    if (hasRoom(round, job, replica, roomRatio))
+      routes.push(routeOf(round, job, replica.view, roomRatio, replica.depthTokens))
+    else if (replica.view.ledger.replicaId === plannedId) held = replica
+  }
   for (const route of soonestFirstToken(routes)) {
     const gate = refusingGate(route.candidate, round.without)
     const { replicaId } = route.candidate.view.ledger
     if (gate === undefined) {
       const { requestId } = job.waiter.offer
       // The chosen one first, or a record of a wide fleet would not have it.
-      const shown = [route, ...routes.filter((other) => other !== route)]
+      const others = open.filter(({ view }) => view !== route.candidate.view)
+      const shown = [route, ...others.map(({ view }) => routeOf(round, job, view, roomRatio))]
       return { kind: 'admit', requestId, replicaId, candidates: recorded(round, shown) }
     }
     if (gate === 'slack' || gate === 'steady' || gate === 'kv') round.heldByTime = true
-    if (replicaId === plannedId) plannedGate = gate
   }
   // Its own replica will have room as soon as its backlog or a slot frees: nobody behind it may take that.
-  if (plannedId !== undefined && (plannedGate === 'depth' || plannedGate === 'slots')) blocked.add(plannedId)
+  if (held !== undefined && takesNow(held.view, job, round.nowMs)) open.splice(open.indexOf(held), 1)
   return undefined
 }
 
 /** When time alone changes the plan: a deadline passes, or a gate that opens with time may let someone through. */
-function wake({ heldByTime, views, nowMs }: Round, jobs: readonly Job[]): { wakeAtMs?: Ms } {
+function wake({ jobs, round, known, madeAtMs }: StandingPlan): { wakeAtMs?: Ms } {
+  const { heldByTime, views, nowMs } = round
   let atMs = heldByTime ? nowMs + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY
+  if (known !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
   for (const { deadlineAtMs, breaksAtMs } of jobs) {
     for (const dueAtMs of [deadlineAtMs, breaksAtMs]) {
       if (dueAtMs !== undefined && dueAtMs > nowMs) atMs = Math.min(atMs, dueAtMs)

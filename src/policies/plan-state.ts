@@ -5,7 +5,8 @@ import { decodeStepMs, prefillMs, prefillStallMs, requestOverheadMs } from '../e
 import { holdingsOf } from './holdings.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
-import type { PlannedWork, VirtualStart } from './ordering/virtual-replica.ts'
+import type { PlannedOption } from './ordering/moore-hodgson.ts'
+import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { type Outlook, riskFactor, TPOT_USE_RATIO } from './outlook.ts'
 
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
@@ -51,6 +52,7 @@ export function virtualStart(
   slots: number,
   waitingSequences: number,
   nowMs: Ms,
+  keptMs: Ms,
 ): VirtualStart {
   const { ledger, decodeStepMs: stepMs } = view
   const prefillFreeAtMs = nowMs + view.backlogMs
@@ -59,7 +61,7 @@ export function virtualStart(
     return { prefillFreeAtMs, slotsFreeAtMs: undefined }
   }
   const busy: Ms[] = []
-  const holdings = holdingsOf(ledger, learnt)
+  const holdings = holdingsOf(ledger, learnt, nowMs, keptMs)
   for (let i = holdings.length - 1; i >= 0; i--) {
     const { left = 0, sequences = 0 } = holdings[i] ?? {}
     for (let n = 0; n < sequences; n++) busy.push(prefillFreeAtMs + left * stepMs)
@@ -71,14 +73,15 @@ export function virtualStart(
   return { prefillFreeAtMs, slotsFreeAtMs: [...free, ...late] }
 }
 
-/** What a job takes on a replica. `tightestTpotMs` stretches prefill to the duty that running streams can bear. */
-export function plannedWork(job: Job, view: Outlook, tightestTpotMs: Ms): PlannedWork {
+/** What a job takes on a replica, `replica` by index. `tightestTpotMs` stretches prefill to the duty that running streams can bear. */
+export function plannedOption(job: Job, view: Outlook, replica: number, tightestTpotMs: Ms): PlannedOption {
   const { ledger, model, chunkTokens: chunk } = view
   const uncached = uncachedTokens(job, ledger.replicaId)
   const risk = riskFactor(view, uncached)
   const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens)
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
   return {
+    replica,
     prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * risk,
     residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,

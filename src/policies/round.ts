@@ -2,19 +2,19 @@
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId } from '../core/request.ts'
 import type { GateState, Intent, TrustState } from '../core/scheduler.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import { prefillMs, requestOverheadMs } from '../estimate/step-model.ts'
 import { sureMissRatio } from '../estimate/trust.ts'
 import type { Candidate } from './admission/gate.ts'
 import { refusingGate } from './admission/gates.ts'
 import { kvPeakRatio } from './admission/kv-peak.ts'
-import { spareSlots } from './admission/slots.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { boundTtftMs, engineTtftMs, type Outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
 import { depthTokens } from './plan-state.ts'
 import type { Route } from './routing/soonest-first-token.ts'
+import { keepingOf } from './wide.ts'
 
 /** What is asked of a plan. */
 export interface PoolQuestion {
@@ -39,26 +39,28 @@ export interface Round extends PoolQuestion {
 
 /** Most replicas whose numbers a record keeps. */
 const MAX_RECORDED = 8
+/** So old may be what only a record shows, in ms. */
+const SHOWN_KEPT_MS: Ms = 100
 
-/** True when the replica takes nobody now, however small: it is full, or its slots or its backlog are. */
-export function isClosed({ state, nowMs, tightestTtftMs, without }: Round, view: Outlook): boolean {
-  const { ledger, slots, backlogTokens } = view
-  if (ledger.fullUntilAtMs > nowMs) return true
-  if (ledger.inFlightRequests === 0) return false
-  if (!without.has('slots') && ledger.inFlightSequences + 1 > slots + spareSlots(ledger)) return true
-  if (without.has('depth')) return false
-  return ledger.prefilling.size > 0 && backlogTokens >= depthTokens(view, tightestTtftMs, state.instances)
-}
-
-export function routeOf(round: Round, job: Job, view: Outlook, roomRatio: number): Route {
+export function routeOf(
+  round: Round,
+  job: Job,
+  view: Outlook,
+  roomRatio = 1,
+  depth = depthTokens(view, round.tightestTtftMs, round.state.instances),
+): Route {
   const { state, learnt, nowMs } = round
   const uncached = uncachedTokens(job, view.ledger.replicaId)
+  let peak: Ratio | undefined
   const candidate: Candidate = {
     view,
     job,
     uncachedTokens: uncached,
-    kvPeakRatio: () => kvPeakRatio(view.ledger, job.waiter.offer, learnt, state.instances),
-    depthTokens: depthTokens(view, round.tightestTtftMs, state.instances),
+    kvPeakRatio(keptMs = keepingOf(round.views.length).residentsMs) {
+      peak ??= kvPeakRatio(view.ledger, job.waiter.offer, learnt, state.instances, nowMs, keptMs)
+      return peak
+    },
+    depthTokens: depth,
     roomRatio,
     nowMs,
   }
@@ -67,7 +69,7 @@ export function routeOf(round: Round, job: Job, view: Outlook, roomRatio: number
 
 /** `infeasible` when not even an idle replica would do, else `slo_unreachable` with the time that is missing. */
 export function shed(round: Round, job: Job, firstTokenAtMs: Ms): Intent {
-  const routes = round.views.map((view) => routeOf(round, job, view, 1))
+  const routes = round.views.slice(0, MAX_RECORDED).map((view) => routeOf(round, job, view))
   const { requestId } = job.waiter.offer
   const candidates = recorded(round, routes)
   if (isHopeless(round, job)) return { kind: 'shed', requestId, reason: 'infeasible', candidates }
@@ -87,11 +89,11 @@ export function isHopeless(round: Round, job: Job): boolean {
   })
 }
 
-/** The numbers that a record keeps of each replica. */
+/** The numbers that a record keeps of each replica; peaks of KV that no gate asked for are a little older. */
 export function recorded(round: Round, routes: readonly Route[]): readonly CandidateView[] {
   return routes.slice(0, MAX_RECORDED).map(({ candidate, engineTtftMs: engineMs }) => {
     const { view, job } = candidate
-    const peak = candidate.kvPeakRatio()
+    const peak = candidate.kvPeakRatio(SHOWN_KEPT_MS)
     const waitedMs = round.nowMs - job.waiter.offer.receivedAtMs
     return {
       replicaId: view.ledger.replicaId,

@@ -8,6 +8,7 @@ import { Learnt } from './learnt.ts'
 import { engineTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
 import { planPool, takers, viewOf } from './plan-pool.ts'
+import { adviseOnPool } from './pool-advice.ts'
 import { replicasWanted } from './replicas-wanted.ts'
 
 export interface SluiceOptions {
@@ -54,6 +55,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     replicaReset: (replicaId) => learnt.reset(replicaId),
     retryAfterMs: (state, offer, nowMs) => retryAfterMs(state, offer, learnt, nowMs),
     replicasWanted: (state, pool, demand) => replicasWanted(pool, demand, state, learnt),
+    advise: (state, pool, classes, demand) => adviseOnPool(pool, classes, demand, state, learnt),
     snapshot: () => learnt.snapshot(),
   }
 }

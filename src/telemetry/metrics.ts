@@ -1,6 +1,7 @@
 /** All metrics together: counts what happens and prints it, a slice at a time so that traffic never waits for a scrape. */
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
+import type { OfferedStream } from '../core/demand.ts'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
 import type { Attainment, SeriesKey, SloCatalog } from '../slo/attainment.ts'
@@ -98,6 +99,11 @@ export class Metrics {
     const scrape = this.#print(format).finally(() => this.#scrapes.delete(format))
     this.#scrapes.set(format, scrape)
     return scrape
+  }
+
+  /** What was offered to that model lately; undefined while nobody knows. */
+  demandOf(model: string): readonly OfferedStream[] | undefined {
+    return this.#demand.of(model, this.#options.nowMs())
   }
 
   async #print(format: MetricsFormat): Promise<string> {

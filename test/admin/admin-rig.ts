@@ -23,6 +23,7 @@ export function setUp(change: Partial<AdminPorts> = {}) {
       return result
     },
     predictor: () => ({ groups: [] }),
+    advice: () => [],
     nowMs: () => made.clock.nowMs,
     unixMs: () => made.clock.unixMs,
     ...change,

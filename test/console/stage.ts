@@ -108,6 +108,7 @@ function playedPorts(): AdminPorts {
     token: () => undefined,
     reload: async () => ({ ok: false, problems: [] }),
     predictor: () => null,
+    advice: () => [],
     nowMs: () => nowMs,
     unixMs: () => LOOKED_AT_UNIX_MS,
   }

@@ -65,12 +65,12 @@ function ledgerOf(rows: readonly Running[], state: ReplicaState = 'live'): Repli
 
 function candidate(ledger: ReplicaLedger, offer: Offer, learnt: Learnt): Candidate {
   const view = outlook(ledger, learnt, 1, NOW_MS)
-  const job = jobOf(newWaiter(offer, NOW_MS), { value: 1, owed: false }, learnt, 12, NOW_MS)
+  const job = jobOf(newWaiter(offer, NOW_MS), { value: 1, owed: false }, learnt, 12, NOW_MS, 100)
   return {
     view,
     job,
     uncachedTokens: uncachedTokens(job, 'r1'),
-    kvPeakRatio: () => kvPeakRatio(ledger, offer, learnt, 1),
+    kvPeakRatio: () => kvPeakRatio(ledger, offer, learnt, 1, NOW_MS, 0),
     depthTokens: 500,
     roomRatio: 1,
     nowMs: NOW_MS,
@@ -235,8 +235,8 @@ describe('the KV peak', () => {
           ledger.progress(inFlight, Math.min(row.doneTokens, row.tokens - 1) * row.sequences, 2)
         })
         const offer = offerOf(newcomer)
-        expect(kvPeakRatio(ledger, offer, learnt, 1)).toBeCloseTo(bruteForce(ledger, offer), 9)
-        expect(kvPeakRatio(ledger, offer, learnt, 2)).toBeCloseTo(2 * bruteForce(ledger, offer), 9)
+        expect(kvPeakRatio(ledger, offer, learnt, 1, NOW_MS, 0)).toBeCloseTo(bruteForce(ledger, offer), 9)
+        expect(kvPeakRatio(ledger, offer, learnt, 2, NOW_MS, 0)).toBeCloseTo(2 * bruteForce(ledger, offer), 9)
       }),
       { numRuns: 120 },
     )
@@ -244,6 +244,6 @@ describe('the KV peak', () => {
 
   it('is unknown where the capacity is', () => {
     const ledger = new ReplicaLedger(reportOf('r1', { limits: {} }))
-    expect(kvPeakRatio(ledger, ask(10, 1), new Learnt({}), 1)).toBeUndefined()
+    expect(kvPeakRatio(ledger, ask(10, 1), new Learnt({}), 1, NOW_MS, 0)).toBeUndefined()
   })
 })

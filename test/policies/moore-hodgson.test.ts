@@ -28,7 +28,7 @@ function jobs(rows: readonly Task[], machines: number): PlanJob<Task>[] {
     job: row,
     deadlineAtMs: row.deadlineAtMs,
     value: 1,
-    work: Array.from({ length: machines }, () => ({ ...row, latencyMs: 0 })),
+    options: Array.from({ length: machines }, (_, replica) => ({ ...row, replica, latencyMs: 0 })),
   }))
 }
 
@@ -153,7 +153,7 @@ describe('Moore and Hodgson’s rule', () => {
   it('leaves alone what may go nowhere', () => {
     const [one] = jobs([{ id: 0, prefillMs: 1, deadlineAtMs: 9, residenceMs: 0, sequences: 1 }], 1)
     if (one === undefined) throw new Error('no job')
-    expect(mooreHodgson([{ ...one, work: [undefined] }], [FREE])).toEqual({ kept: [], dropped: [] })
+    expect(mooreHodgson([{ ...one, options: [] }], [FREE])).toEqual({ kept: [], dropped: [] })
   })
 })
 

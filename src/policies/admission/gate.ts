@@ -1,5 +1,6 @@
 /** What one admission gate is: a pure question about one request on one replica. */
 import type { GateName } from '../../core/records.ts'
+import type { Ms } from '../../core/units.ts'
 import type { Job } from '../job.ts'
 import type { Outlook } from '../outlook.ts'
 
@@ -8,8 +9,11 @@ export interface Candidate {
   readonly view: Outlook
   readonly job: Job
   readonly uncachedTokens: number
-  /** Predicted peak of KV use if admitted, 0 to 1; undefined when the capacity is unknown. Costly: asked last. */
-  readonly kvPeakRatio: () => number | undefined
+  /**
+   * Predicted peak of KV use if admitted, 0 to 1; undefined when the capacity is unknown. Costly: asked last, and with
+   * `keptMs` by whoever makes do with a view that old.
+   */
+  readonly kvPeakRatio: (keptMs?: Ms) => number | undefined
   /** Depth of backlog that is kept in the engine, in tokens. */
   readonly depthTokens: number
   /** Part of each room that this request may take: 1 for promised work, less for leftovers. */

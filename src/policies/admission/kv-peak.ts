@@ -30,7 +30,7 @@ export const kvPeak: AdmissionGate = {
 
 /**
  * The largest KV use that the batch with `offer` will reach, as a share of the capacity; undefined when the capacity
- * is unknown. Sorted by what is left, longest first, the peak is max_i(sum of used up to i + left_i * sequences up to
+ * is unknown. What is in flight may be `keptMs` old. Sorted by what is left, longest first, the peak is max_i(sum of used up to i + left_i * sequences up to
  * i): each stream frees its cache when it ends (Past-Future scheduler, ASPLOS 2025). O(n) on a kept profile.
  */
 export function kvPeakRatio(
@@ -38,6 +38,8 @@ export function kvPeakRatio(
   offer: Offer,
   learnt: Learnt,
   instances: number,
+  nowMs: Ms,
+  keptMs: Ms,
 ): Ratio | undefined {
   const capacity = ledger.report.limits.kvCapacityTokens
   if (capacity === undefined) return undefined
@@ -51,7 +53,7 @@ export function kvPeakRatio(
     sequences += row.sequences
     peak = Math.max(peak, used + row.left * sequences)
   }
-  for (const row of holdingsOf(ledger, learnt)) {
+  for (const row of holdingsOf(ledger, learnt, nowMs, keptMs)) {
     if (!placed && row.left <= mine.left) {
       add(mine)
       placed = true

@@ -9,13 +9,20 @@ import {
   virtualReplica,
 } from './virtual-replica.ts'
 
-/** What the plan needs to know of a job; `work[i]` is what it takes on replica i, or undefined where it may not go. */
+/** What a job would take on one replica. */
+export interface PlannedOption extends PlannedWork {
+  /** Index of the replica. */
+  readonly replica: number
+}
+
+/** What the plan needs to know of a job. */
 export interface PlanJob<T> {
   readonly job: T
   /** Latest first token, absolute. */
   readonly deadlineAtMs: Ms
   readonly value: number
-  readonly work: readonly (PlannedWork | undefined)[]
+  /** Where it may go. */
+  readonly options: readonly PlannedOption[]
 }
 
 export interface Placed<T> {
@@ -34,6 +41,9 @@ export interface JobPlan<T> {
 
 interface Entry<T> {
   readonly planned: PlanJob<T>
+  readonly option: PlannedOption
+  /** Its place in the order that was given. */
+  readonly rank: number
   firstTokenAtMs: Ms
 }
 
@@ -56,77 +66,58 @@ export function mooreHodgson<T>(jobs: readonly PlanJob<T>[], starts: readonly Vi
     return { start, virtual: virtualReplica(start), entries: [], slotShare }
   })
   const dropped: Placed<T>[] = []
-  for (const planned of jobs) {
-    const index = soonest(planned, machines)
-    const machine = machines[index]
-    if (machine === undefined) continue
-    const work = planned.work[index]
-    if (work === undefined) continue
+  for (const [rank, planned] of jobs.entries()) {
+    const option = soonest(planned, machines)
+    const machine = option === undefined ? undefined : machines[option.replica]
+    if (option === undefined || machine === undefined) continue
     // Whoever would be late there even alone makes nobody else go.
-    if (firstTokenAtMs(machine.start, work) > planned.deadlineAtMs) {
-      dropped.push({
-        job: planned.job,
-        replica: index,
-        firstTokenAtMs: firstTokenAtMs(machine.virtual, work),
-      })
+    if (firstTokenAtMs(machine.start, option) > planned.deadlineAtMs) {
+      const atMs = firstTokenAtMs(machine.virtual, option)
+      dropped.push({ job: planned.job, replica: option.replica, firstTokenAtMs: atMs })
       continue
     }
-    const atMs = place(machine.virtual, work)
-    machine.entries.push({ planned, firstTokenAtMs: atMs })
-    if (atMs > planned.deadlineAtMs) dropUntilNoneLate(machine, index, dropped)
+    const atMs = place(machine.virtual, option)
+    machine.entries.push({ planned, option, rank, firstTokenAtMs: atMs })
+    if (atMs > planned.deadlineAtMs) dropUntilNoneLate(machine, dropped)
   }
-  const kept = machines.flatMap(({ entries }, replica) =>
-    entries.map((entry) => ({
-      job: entry.planned.job,
-      replica,
-      firstTokenAtMs: entry.firstTokenAtMs,
-      order: entry.planned,
-    })),
-  )
-  const rank = new Map(jobs.map((planned, index) => [planned, index]))
-  kept.sort((a, b) => (rank.get(a.order) ?? 0) - (rank.get(b.order) ?? 0))
-  return {
-    kept: kept.map(({ job, replica, firstTokenAtMs: atMs }) => ({ job, replica, firstTokenAtMs: atMs })),
-    dropped,
-  }
+  const kept = machines.flatMap(({ entries }) => entries).sort((a, b) => a.rank - b.rank)
+  return { kept: kept.map(placed), dropped }
 }
 
-function soonest<T>(planned: PlanJob<T>, machines: readonly Machine<T>[]): number {
-  let best = -1
+function placed<T>({ planned, option, firstTokenAtMs: atMs }: Entry<T>): Placed<T> {
+  return { job: planned.job, replica: option.replica, firstTokenAtMs: atMs }
+}
+
+function soonest<T>({ options }: PlanJob<T>, machines: readonly Machine<T>[]): PlannedOption | undefined {
+  let best: PlannedOption | undefined
   let bestAtMs = Number.POSITIVE_INFINITY
-  machines.forEach((machine, index) => {
-    const work = planned.work[index]
-    if (work === undefined) return
-    const atMs = firstTokenAtMs(machine.virtual, work)
+  for (const option of options) {
+    const machine = machines[option.replica]
+    if (machine === undefined) continue
+    const atMs = firstTokenAtMs(machine.virtual, option)
     if (atMs < bestAtMs) {
-      best = index
+      best = option
       bestAtMs = atMs
     }
-  })
+  }
   return best
 }
 
-function dropUntilNoneLate<T>(machine: Machine<T>, index: number, dropped: Placed<T>[]): void {
+function dropUntilNoneLate<T>(machine: Machine<T>, dropped: Placed<T>[]): void {
   while (machine.entries.some((entry) => entry.firstTokenAtMs > entry.planned.deadlineAtMs)) {
-    const worst = costliest(machine, index)
-    const [gone] = machine.entries.splice(worst, 1)
+    const [gone] = machine.entries.splice(costliest(machine), 1)
     if (gone === undefined) return
-    dropped.push({ job: gone.planned.job, replica: index, firstTokenAtMs: gone.firstTokenAtMs })
+    dropped.push(placed(gone))
     machine.virtual = virtualReplica(machine.start)
-    for (const entry of machine.entries) {
-      const work = entry.planned.work[index]
-      if (work !== undefined) entry.firstTokenAtMs = place(machine.virtual, work)
-    }
+    for (const entry of machine.entries) entry.firstTokenAtMs = place(machine.virtual, entry.option)
   }
 }
 
-function costliest<T>(machine: Machine<T>, index: number): number {
+function costliest<T>({ entries, slotShare }: Machine<T>): number {
   let worst = 0
   let worstRatio = Number.NEGATIVE_INFINITY
-  machine.entries.forEach(({ planned }, position) => {
-    const work = planned.work[index]
-    if (work === undefined) return
-    const ratio = (work.prefillMs + machine.slotShare * work.residenceMs) / planned.value
+  entries.forEach(({ planned, option }, position) => {
+    const ratio = (option.prefillMs + slotShare * option.residenceMs) / planned.value
     if (ratio >= worstRatio) {
       worst = position
       worstRatio = ratio

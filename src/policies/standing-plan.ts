@@ -1,0 +1,89 @@
+/** Keeps the last plan of each pool for a moment: most events change nothing that it was made of. */
+import type { PoolId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import type { Waiter, WaitingRoom } from '../core/waiting-room.ts'
+import type { Demand } from './demand-price.ts'
+import type { Job } from './job.ts'
+import type { Learnt } from './learnt.ts'
+import type { JobPlan } from './ordering/moore-hodgson.ts'
+import type { VirtualStart } from './ordering/virtual-replica.ts'
+import type { Outlook } from './outlook.ts'
+import type { PoolQuestion, Round } from './round.ts'
+import { isWide, keepingOf } from './wide.ts'
+
+/** What a plan was made of. */
+export interface Planned {
+  readonly jobs: readonly Job[]
+  readonly leftovers: readonly Job[]
+  readonly plan: JobPlan<Job>
+  /** What each of `jobs` with a deadline asks of the engines. */
+  readonly demands: ReadonlyMap<Waiter, Demand>
+  /** Where replicas stood before it. */
+  readonly starts: readonly VirtualStart[]
+  readonly round: Round
+}
+
+/** A plan that stands, of those who still wait. */
+export interface StandingPlan extends Planned {
+  readonly madeAtMs: Ms
+  /** Those who waited when it was made, if others have come since. */
+  readonly known?: ReadonlySet<Waiter>
+  readonly newcomers: readonly Job[]
+}
+
+interface Last extends Planned {
+  jobs: readonly Job[]
+  leftovers: readonly Job[]
+  plan: JobPlan<Job>
+  readonly added: number
+  readonly known: ReadonlySet<Waiter>
+  /** Waiters that had left the room, ever, when this was last looked through. */
+  left: number
+}
+
+const lasts = new WeakMap<Learnt, Map<PoolId, Last>>()
+
+/** Keeps a plan that has just been made. */
+export function stand(planned: Planned): StandingPlan {
+  const { pool, learnt, state, nowMs } = planned.round
+  const { added } = state.waiting
+  const left = added - state.waiting.requests
+  const known = new Set(isWide(planned.round.views.length) ? state.waiting : [])
+  const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
+  lasts.set(learnt, byPool.set(pool, { ...planned, added, known, left }))
+  return { ...planned, madeAtMs: nowMs, newcomers: [] }
+}
+
+/** The plan of a moment ago, without those who have left since; undefined when it must be made anew. */
+export function recall(question: PoolQuestion, views: readonly Outlook[]): StandingPlan | undefined {
+  const { learnt, pool, state, nowMs } = question
+  const last = lasts.get(learnt)?.get(pool)
+  if (last === undefined) return undefined
+  const madeAtMs = last.round.nowMs
+  const blind = last.added !== state.waiting.added
+  const { planMs, blindPlanMs } = keepingOf(views.length)
+  if (blind ? nowMs - madeAtMs >= blindPlanMs : nowMs - madeAtMs > planMs) return undefined
+  const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
+  if (!sameReplicas || views.length !== last.round.views.length) return undefined
+  // A deadline that has passed meanwhile changes what a job is.
+  if (last.jobs.some(({ deadlineAtMs }) => deadlineAtMs !== undefined && deadlineAtMs <= nowMs))
+    return undefined
+  const left = state.waiting.added - state.waiting.requests
+  if (last.left !== left) leaveOut(last, state.waiting)
+  last.left = left
+  const { jobs, leftovers, plan, demands, starts, known } = last
+  const round = { ...last.round, ...question, views, heldByTime: false }
+  const standing = { jobs, leftovers, plan, demands, starts, round, madeAtMs, newcomers: [] }
+  return blind ? { ...standing, known } : standing
+}
+
+/** Takes out of a plan who no longer waits. */
+function leaveOut(last: Last, waiting: WaitingRoom): void {
+  const waits = (job: Job): boolean => waiting.get(job.waiter.offer.requestId) === job.waiter
+  last.jobs = last.jobs.filter(waits)
+  last.leftovers = last.leftovers.filter(waits)
+  last.plan = {
+    kept: last.plan.kept.filter(({ job }) => waits(job)),
+    dropped: last.plan.dropped.filter(({ job }) => waits(job)),
+  }
+}
