@@ -58,10 +58,6 @@ export class Connection implements ExchangeHost, LineHost {
   get openSockets(): number {
     return this.#lines.size
   }
-  /** Sockets kept with all that belongs to them; never more than are open or opening, a turn of the loop aside. */
-  get lines(): number {
-    return this.#lines.size
-  }
   /** Exchanges under way. */
   get inFlight(): number {
     return this.#exchanges.size

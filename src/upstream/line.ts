@@ -31,6 +31,13 @@ export interface LineHost {
 
 /** The engine's side of a connection is looked for when it has been silent for that long, in ms. */
 const TCP_KEEP_ALIVE_MS: Ms = 60_000
+/**
+ * As much as is read at a time. It bounds what a client that stands still makes us keep of its stream: Node's own reads
+ * of 64 KiB would leave one of them with the client's socket and another with the engine's.
+ */
+const READ_BYTES = 8 * 1024
+/** One for all lines: each read is copied out of it before the next one begins. */
+const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES)
 
 export class Line implements AnswerSink {
   /** It waits for an exchange until then, on the owner's clock; undefined while it has one. */
@@ -46,11 +53,10 @@ export class Line implements AnswerSink {
 
   constructor(host: LineHost) {
     this.#reader = new ResponseReader(this)
-    this.#socket = connect(host)
+    this.#socket = connect(host, (bytes) => this.#onData(bytes))
     const connected = host.url.protocol === 'https:' ? 'secureConnect' : 'connect'
     this.#socket.once(connected, () => this.#onConnected())
     this.#stopConnecting = host.after(host.connectTimeoutMs, () => this.#connectLimit())
-    this.#socket.on('data', (bytes) => this.#onData(bytes))
     this.#socket.on('end', () => this.#onEof())
     this.#socket.on('error', (error) => this.#broken(error))
     this.#socket.once('close', () => {
@@ -173,14 +179,21 @@ function connectingTookTooLong(): NodeJS.ErrnoException {
   return Object.assign(new Error('connecting took too long'), { code: 'CONNECT_TIMEOUT' })
 }
 
-function connect(host: LineHost): Socket {
+function connect(host: LineHost, onData: (bytes: Buffer) => void): Socket {
   const { hostname, port, protocol } = host.url
   const name = hostname.replace(/^\[(.*)\]$/, '$1')
-  if (protocol !== 'https:') return connectTcp({ host: name, port: Number(port || 80) })
+  if (protocol !== 'https:') {
+    const callback = (count: number) => {
+      onData(Buffer.from(readBuffer.subarray(0, count)))
+      return true
+    }
+    return connectTcp({ host: name, port: Number(port || 80), onread: { buffer: readBuffer, callback } })
+  }
   const named = /^[\d.]+$|:/.test(name) ? {} : { servername: name }
   const session = host.tlsSession === undefined ? {} : { session: host.tlsSession }
   const to = { host: name, port: Number(port || 443), ALPNProtocols: ['http/1.1'] }
   const socket = connectTls({ ...to, ...named, ...session })
+  socket.on('data', onData)
   socket.on('session', (told) => {
     host.tlsSession = told
   })

@@ -134,6 +134,13 @@ describe('the laws of a chaos run', () => {
     expect(brokenIn({})).toEqual([])
     const two = [fault('killed', 'tiny-1'), fault('erring', 'tiny-2')]
     expect(brokenIn(with1(client('x', 'stays', FAILED), failedLine, two))).toEqual([])
+    const silence = client('x', 'stays', { ...FAILED, status: 504, reason: 'upstream_timeout' })
+    const silentLine = line('x', { outcome: 'upstream_timeout', status: 504, replica: 'tiny-2' })
+    const shouldNot = {
+      ...silence,
+      seen: { ...silence.seen, shouldRetry: 'false', retryAfterSec: 0 } as Seen,
+    }
+    expect(brokenIn(with1(shouldNot, silentLine, [fault('mute', 'tiny-2')]))).toEqual([])
     const one = [fault('truncating', 'tiny-2')]
     expect(brokenIn(with1(client('x', 'stays', TORN), tornLine, one))).toEqual([])
   })

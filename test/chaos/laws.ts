@@ -71,7 +71,11 @@ const LAWS: Readonly<Record<string, Check>> = {
 
   'nobody failed for the fault of one replica before its bytes had begun': (evidence) => {
     const failed = evidence.clients.filter(({ seen }) => seen !== undefined && isFailure(seen))
-    const broken = failed.filter((client) => harmfulReplicas(evidence, client).size < 2).map(told)
+    const lines = linesById(evidence)
+    const broken = failed
+      .filter((client) => harmfulReplicas(evidence, client).size < 2)
+      .filter((client) => !isSilence(evidence, client, lines.get(client.id)?.[0]))
+      .map((client) => `${told(client)}: ${toldLine(lines.get(client.id)?.[0])}`)
     return { looked: evidence.clients.length, broken }
   },
 
@@ -212,6 +216,18 @@ function isFailure({ end, reason, begun }: Seen): boolean {
   )
 }
 
+/** A mute replica may be at work all the same, so what it has taken is not begun a second time elsewhere. */
+function isSilence({ faults }: Evidence, client: ClientRecord, line: LogLine | undefined): boolean {
+  if (client.seen?.reason !== 'upstream_timeout') return false
+  return faults.some(
+    ({ kind, replica, fromMs, mendedAtMs }) =>
+      kind === 'mute' &&
+      replica === line?.replica &&
+      fromMs <= (client.toMs ?? Number.POSITIVE_INFINITY) &&
+      mendedAtMs + SLACK_MS >= client.fromMs,
+  )
+}
+
 /** Replicas that were made to fail requests while that client waited. */
 function harmfulReplicas({ faults }: Evidence, client: ClientRecord): ReadonlySet<string> {
   const during = (fault: Fault) =>
@@ -232,7 +248,9 @@ function told({ id, manner, seen }: ClientRecord): string {
   return `${id} (${manner}) saw ${JSON.stringify(seen)}`
 }
 
-function toldLine({ outcome, reason, status, replica, attempts }: LogLine): string {
+function toldLine(line: LogLine | undefined): string {
+  if (line === undefined) return 'no line'
+  const { outcome, reason, status, replica, attempts } = line
   return JSON.stringify({ outcome, reason, status, replica, attempts })
 }
 

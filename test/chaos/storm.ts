@@ -87,7 +87,10 @@ export class Storm {
   async #breakOne(kind: FaultKind, forMs: number): Promise<void> {
     const { stage, rng } = this.#options
     const scripted = (MOOD_FAULTS as readonly string[]).includes(kind)
-    const able = stage.replicas.filter((replica) => !scripted || replica.kind === 'scripted')
+    // A scripted engine knows no good order, so it is never restarted; an embedded one has no moods.
+    const able = stage.replicas.filter(({ kind: made }) => {
+      return scripted ? made === 'scripted' : kind !== 'restarted' || made === 'embedded'
+    })
     const replica = able[rng.integer(able.length)]
     if (replica === undefined) return
     const fault: Fault = {
@@ -111,8 +114,7 @@ export class Storm {
   }
 
   async #replace(replica: StagedReplica, signal: 'SIGKILL' | 'SIGTERM', forMs: number): Promise<void> {
-    // A scripted engine knows no good order, so it is only ever killed.
-    replica.child.kill(replica.kind === 'embedded' ? signal : 'SIGKILL')
+    replica.child.kill(signal)
     await replica.child.exited
     await pause(forMs / 4)
     await replica.restart()
