@@ -216,7 +216,14 @@ function itself(): Row {
         { expr: select('eventLoopLag', { ...OF_JOB, quantile: '0.99' }), legend: `p99 ${of}` },
       ]),
       lines('CPU', 'Cores in use.', 'short', [{ expr: rate('processCpu', OF_JOB), legend: of }]),
-      lines('Memory', 'Resident.', 'decbytes', [{ expr: select('processMemory', OF_JOB), legend: of }]),
+      lines('Memory', 'Resident, and bodies of requests in it.', 'decbytes', [
+        { expr: select('processMemory', OF_JOB), legend: of },
+        { expr: select('bufferedBytes', OF_JOB), legend: `bodies ${of}` },
+      ]),
+      lines('Connections', 'Open now, idle ones included.', 'short', [
+        { expr: select('clientConnections', OF_JOB), legend: `clients ${of}` },
+        { expr: sumBy(['replica'], select('upstreamConnections', OF_JOB)), legend: '{{replica}}' },
+      ]),
       lines('Never judged', 'Malformed, unauthorised or unknown.', 'reqps', [
         { expr: sumBy(['reason'], rate('rejected', OF_JOB)), legend: '{{reason}}' },
       ]),
