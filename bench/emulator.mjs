@@ -10,17 +10,13 @@
  * SLUICE_SKETCH names a script of a rival proxy, started as `node SCRIPT PORT ENGINE_PORT --tpot=80`.
  * Sluice is not told the engine's settings. Prints a table and JSON.
  */
-import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { jsonOf, MAIN, ready, start, stop, stopAll } from './processes.mjs'
 import { freePort } from './relay/children.mjs'
 
-const MAIN = fileURLToPath(new URL('../dist/cli/main.js', import.meta.url))
-const READY_MS = 20_000
 const PROMISE = '{ ttft: 800ms, ttft_per_1k_tokens: 2s, tpot: 80ms }'
 
 const { values: options } = parseArgs({
@@ -36,42 +32,6 @@ const { values: options } = parseArgs({
 
 const sketch = process.env.SLUICE_SKETCH
 const workDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
-const running = new Set()
-
-function start(args, label) {
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'pipe'] })
-  let said = ''
-  child.stderr.on('data', (bytes) => {
-    said = `${said}${bytes}`.slice(-2000)
-  })
-  running.add(child)
-  child.once('exit', (code) => {
-    running.delete(child)
-    if (code !== 0 && code !== null) console.error(`${label} ended with ${code}: ${said}`)
-  })
-  return child
-}
-
-async function stop(child) {
-  if (child.exitCode !== null || child.signalCode !== null) return
-  const gone = new Promise((done) => child.once('exit', done))
-  child.kill('SIGKILL')
-  await gone
-}
-
-async function ready(url, label) {
-  const untilMs = performance.now() + READY_MS
-  while (performance.now() < untilMs) {
-    const answered = await fetch(url).then(
-      (response) => response.arrayBuffer().then(() => true),
-      () => false,
-    )
-    if (answered) return
-    await sleep(100)
-  }
-  throw new Error(`${label} did not answer within ${READY_MS} ms`)
-}
-
 function fileWith(name, head) {
   const classes = ['chat', 'voice', 'autocomplete', 'agent', 'batch'].map((one) => `  ${one}: ${PROMISE}`)
   const file = join(workDir, name)
@@ -97,20 +57,19 @@ async function front(arm, enginePort, children) {
   return port
 }
 
-async function loadReport(port, rate, seed) {
+function loadReport(port, rate, seed) {
   const head = ['models: [{ name: demo, replicas: ["http://127.0.0.1:1"] }]']
-  const args = [MAIN, 'load', `http://127.0.0.1:${port}`, '--rate', String(rate), '--seed', String(seed)]
+  const args = ['load', `http://127.0.0.1:${port}`, '--rate', rate, '--seed', seed]
   args.push('--duration', `${options.seconds}s`, '--length-ratio', options['length-ratio'], '--model', 'demo')
-  args.push('--lengths', 'simulated', '--class', fileWith('load.yaml', head), '--format', 'json')
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'ignore'] })
-  running.add(child)
-  let text = ''
-  child.stdout.on('data', (bytes) => {
-    text += bytes
-  })
-  await new Promise((done) => child.once('close', done))
-  running.delete(child)
-  return JSON.parse(text)
+  return jsonOf([
+    ...args,
+    '--lengths',
+    'simulated',
+    '--class',
+    fileWith('load.yaml', head),
+    '--format',
+    'json',
+  ])
 }
 
 async function runArm(arm, load, seed) {
@@ -160,6 +119,6 @@ try {
   }
   console.log(JSON.stringify(rows))
 } finally {
-  for (const child of running) child.kill('SIGKILL')
+  stopAll()
   rmSync(workDir, { recursive: true, force: true })
 }
