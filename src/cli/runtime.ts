@@ -82,6 +82,7 @@ export class Runtime {
       rng: Math.random,
       ready: () => this.downModels().length < this.#config.models.length,
       sampler: telemetry?.sampler,
+      headroom: () => this.observer.weight.headroom,
     })
     onReport = (report) => this.#reported(report)
     for (const report of early) this.#reported(report)

@@ -35,6 +35,14 @@ export const GLOBAL_METRICS = {
     labels: ['model'],
     help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while predictions are not trusted.',
   },
+  upstreamWeight: {
+    name: 'sluice_upstream_weight_ratio',
+    type: 'gauge',
+    unit: 'ratio',
+    scope: 'global',
+    labels: [],
+    help: 'How much of its usual share should load balancers send here? 1 unless the fleet can carry less than is offered; never below 0.1.',
+  },
   inFlight: {
     name: 'sluice_in_flight_requests',
     type: 'gauge',

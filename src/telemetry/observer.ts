@@ -7,6 +7,7 @@ import type { TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
 import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
+import { UpstreamWeight } from '../slo/upstream-weight.ts'
 import { DecisionRing } from './decision-ring.ts'
 import type { BuildFacts, LoadedFacts } from './global-metrics.ts'
 import { Journal } from './journal.ts'
@@ -58,6 +59,8 @@ export class Observer {
   readonly timeline: Timeline
   readonly journal = new Journal()
   readonly ttftPairs = new TtftPairs()
+  /** What load balancers upstream are told. */
+  readonly weight: UpstreamWeight
   readonly log: Log
   readonly #health: SloHealth
   readonly #sink: RequestSink | undefined
@@ -73,6 +76,8 @@ export class Observer {
     this.metrics = new Metrics({ attainment: this.attainment, ports, build, predictionQuantile, nowMs })
     this.decisions = new DecisionRing(ring.entries, ring.bytes)
     this.timeline = new Timeline(nowMs())
+    this.weight = new UpstreamWeight(nowMs())
+    this.metrics.global.weighed(this.weight.ratio)
     this.log = options.log
     this.#health = new SloHealth(this.attainment)
     this.#sink = options.sink
@@ -189,6 +194,12 @@ export class Observer {
       })
     }
     return now
+  }
+
+  /** Weighs the fleet against its demand; to be called every few seconds. */
+  reweigh(): void {
+    this.weight.update(this.metrics.headroomRatio(), this.#nowMs())
+    this.metrics.global.weighed(this.weight.ratio)
   }
 
   /** Writes out what the log still holds. */
