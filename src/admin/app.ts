@@ -9,7 +9,14 @@ import { requireToken, sameOriginOnly } from './guard.ts'
 import type { AdminPorts } from './ports.ts'
 import { problem } from './problem.ts'
 import { checksText, readiness } from './readiness.ts'
-import { healthById, matchingKeys, type SeriesFilter, seriesJson, sloPreamble } from './slo-report.ts'
+import {
+  estimateJson,
+  healthById,
+  matchingKeys,
+  type SeriesFilter,
+  seriesJson,
+  sloPreamble,
+} from './slo-report.ts'
 import { weightJson } from './weight.ts'
 
 const PATHS = [
@@ -88,6 +95,7 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
   const head = {
     mode: ports.mode(),
     config_digest: ports.configDigest(),
+    if_enforced: estimateJson(ports.observer.estimate, ports.nowMs()),
     ...sloPreamble(attainment, ports.nowMs()),
     advice: ports.advice(),
   }

@@ -5,7 +5,6 @@ import { Answers } from '../replay/answers.ts'
 import { arrivals, isReplayable, numberOf, type Placing } from '../replay/arrivals.ts'
 import { type Figures, figuresOf, type VerdictChange, verdictChanges } from '../replay/comparison.ts'
 import { Endings, judgedAnew, loggedEndings } from '../replay/endings.ts'
-import type { Logged } from '../replay/log-book.ts'
 import type { LoggedRequest } from '../replay/logged-request.ts'
 import { SharedPrefixes } from '../replay/shared-prefixes.ts'
 import { simulate } from '../sim/run.ts'
@@ -14,7 +13,8 @@ import { enginesFor, fleetFor, type ModelEngines, type PerModel, priorsFor } fro
 import { placingIn, promiseIn } from './replay-place.ts'
 
 export interface ReplayOptions {
-  readonly logged: Logged
+  /** In order of arrival. */
+  readonly requests: readonly LoggedRequest[]
   readonly now: Config
   readonly was?: Config
   /** In place of the mode of `now`. */
@@ -76,9 +76,8 @@ const LONGEST_WARM_UP_MS: Ms = 60_000
 
 /** Throws a RangeError that says what to do when the log can't be replayed under the files. */
 export function replay(options: ReplayOptions): Replay {
-  const { logged, was, seed } = options
+  const { requests, was, seed } = options
   const now: Config = { ...options.now, mode: options.mode ?? options.now.mode }
-  const { requests } = logged
   const placing = placingIn(now, was)
   const ofModel = (model: string) => requests.filter((request) => placing(request)?.model === model)
   const engines = enginesFor(now.models, ofModel, options.profiles)
@@ -225,4 +224,29 @@ function leftOutOf(requests: readonly LoggedRequest[], placing: Placing): LeftOu
 function noModel(requests: readonly LoggedRequest[], { models }: Config): string {
   const asked = [...new Set(requests.map(({ model }) => model))].join(', ')
   return `the log is of ${asked}, and the file has only ${models.map(({ name }) => name).join(', ')}; give a file with those models`
+}
+
+/** Recent requests as they were run, in shadow mode, and enforced; undefined when they say too little of their engines. */
+export function replayShadow({
+  requests,
+  config,
+}: {
+  readonly requests: readonly LoggedRequest[]
+  readonly config: Config
+}): Replay | undefined {
+  try {
+    return replay({
+      requests,
+      now: config,
+      mode: 'enforce',
+      was: config,
+      profiles: [],
+      replicas: [],
+      seed: 1,
+      onRun: () => {},
+    })
+  } catch (cause) {
+    if (cause instanceof RangeError) return undefined
+    throw cause
+  }
 }

@@ -88,7 +88,7 @@ async function answer(files: readonly string[], flags: Flags, terminal: Terminal
   }
   const { logged, remarks } = await readLogs(files, span, terminal)
   const result = replay({
-    logged,
+    requests: logged.requests,
     now,
     ...(was === undefined ? {} : { was }),
     ...(flags.mode === undefined ? {} : { mode: flags.mode }),

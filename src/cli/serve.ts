@@ -62,7 +62,11 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const traffic = createTrafficServer({ edge, observer, rng: Math.random })
   const admin = adminServer(runtime, () => reload('request'))
   const agent = createAgentServer(observer.weight)
-  const stopWatch = watchSloHealth(observer, options.clock ?? systemClock)
+  const clock = options.clock ?? systemClock
+  const watches = [watchSloHealth(observer, clock), runtime.shadow.watch(clock)]
+  const stopWatch = () => {
+    for (const stop of watches) stop()
+  }
   let closing: Promise<void> | undefined
   const close = async () => {
     stopWatch()

@@ -7,7 +7,7 @@ import { chunksOf, Occupancy, stayOf } from './occupancy.ts'
 
 /** What was learnt, in the terms of the step model. */
 export interface EngineFit extends Omit<StepPrior, 'uncertaintyRatio'> {
-  /** Answers whose pace was read, and first tokens that waited for no other prompt. */
+  /** Answers whose pace was read, and first tokens that waited for no earlier prompt. */
   readonly paces: number
   readonly firstTokens: number
   /** How far the fit is off in the median: of the time of an answer after its first token, and of that first token. */
@@ -19,6 +19,8 @@ export interface EngineFit extends Omit<StepPrior, 'uncertaintyRatio'> {
 export const FEWEST_OBSERVATIONS = 30
 /** A shorter answer says little of a pace. */
 const FEWEST_TOKENS: Tokens = 8
+/** First tokens closer together than this left the engine in one step. */
+const SAME_STEP_MS: Ms = 1
 /** What is waited for of the step that runs when a request comes, in steps. */
 const HALF_STEP = 0.5
 /** Relative noise of what was seen, by kind, and of its ends in ms; as live learning has it. */
@@ -125,24 +127,21 @@ function paceOf(request: LoggedRequest, occupancy: Occupancy): Seen[] {
   return y > 0 ? [{ kind: 'pace', x, y, sigma: PACE_NOISE_RATIO * y + CLOCK_NOISE_MS }] : []
 }
 
-/** From dispatch to first token, where no other prompt was under way: its own prompt and what decoded beside it. */
+/**
+ * From dispatch to first token, where no prompt was under way when it came: its own, those that came after it and were
+ * computed with it, and what decoded beside them.
+ */
 function firstTokenOf(request: LoggedRequest, occupancy: Occupancy, chunkTokens: Tokens): Seen[] {
   const stay = stayOf(request)
   if (stay === undefined || request.ttftMs === undefined) return []
   const { fromMs, firstTokenMs } = stay
   const y = firstTokenMs - fromMs
-  if (!(y > 0) || occupancy.prefilling(fromMs, firstTokenMs) > 1.001) return []
+  if (!(y > 0) || occupancy.prefillingAt(fromMs) > 1) return []
   const load = occupancy.load(fromMs, firstTokenMs)
-  const chunks = chunksOf(request.uncachedTokens, chunkTokens)
+  const { tokens } = occupancy.prefilled(fromMs, firstTokenMs + SAME_STEP_MS)
+  const chunks = chunksOf(tokens, chunkTokens)
   const steps = chunks + (load.sequences > 0 ? HALF_STEP : 0)
-  const x = [
-    steps,
-    steps * load.sequences,
-    (steps * load.contextTokens) / 1000,
-    1,
-    chunks,
-    request.uncachedTokens / 1000,
-  ]
+  const x = [steps, steps * load.sequences, (steps * load.contextTokens) / 1000, 1, chunks, tokens / 1000]
   return [{ kind: 'firstToken', x, y, sigma: FIRST_TOKEN_NOISE_RATIO * y + CLOCK_NOISE_MS }]
 }
 

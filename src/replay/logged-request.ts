@@ -4,6 +4,7 @@ import type { Settlement, SloVerdict } from '../core/records.ts'
 import type { RequestKind } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { readStampMs } from '../sim/time-stamp.ts'
+import { present } from './present.ts'
 
 /** Versions of the request line that are understood here. */
 export const READABLE_VERSIONS: readonly number[] = [1]
@@ -105,20 +106,20 @@ function requestOf(fields: Fields): LoggedRequest {
     ...whose(fields),
     ...sizes(fields),
     bodyBytes: fields.count('body_bytes') ?? 0,
-    ...optional('steerTtftMs', fields.count('steer_ttft_ms')),
-    ...optional('steerTpotMs', fields.count('steer_tpot_ms')),
+    ...present('steerTtftMs', fields.count('steer_ttft_ms')),
+    ...present('steerTpotMs', fields.count('steer_tpot_ms')),
     prefixHashes: fields.texts('prefix_hashes'),
     prefixBlockTokens: fields.count('prefix_block_tokens') ?? 0,
     outcome: fields.oneOf('outcome', OUTCOMES) as LoggedRequest['outcome'],
-    ...optional('shedReason', fields.word('reason') as ShedReason | undefined),
-    ...optional('replica', fields.word('replica')),
+    ...present('shedReason', fields.word('reason') as ShedReason | undefined),
+    ...present('replica', fields.word('replica')),
     queueMs: fields.count('queue_ms') ?? 0,
-    ...optional('ttftMs', fields.count('ttft_ms')),
-    ...optional('tpotMs', fields.count('tpot_ms')),
+    ...present('ttftMs', fields.count('ttft_ms')),
+    ...present('tpotMs', fields.count('tpot_ms')),
     e2eMs,
     verdict: fields.oneOf('slo', VERDICTS) as LoggedRequest['verdict'],
-    ...optional('cause', fields.word('slo_cause')),
-    ...optional('configDigest', fields.word('config_digest')),
+    ...present('cause', fields.word('slo_cause')),
+    ...present('configDigest', fields.word('config_digest')),
   }
 }
 
@@ -156,18 +157,11 @@ function sizes(fields: Fields): Pick<LoggedRequest, Sizes> {
     promptTokens,
     estimatedTokens: fields.count('prompt_tokens_estimated') ?? promptTokens,
     uncachedTokens: Math.min(promptTokens, Math.max(0, believed ?? promptTokens)),
-    ...optional('cachedTokens', cachedTokens),
+    ...present('cachedTokens', cachedTokens),
     outputTokens: fields.count('output_tokens') ?? 0,
-    ...optional('maxOutputTokens', fields.count('max_output_tokens')),
-    ...optional('minOutputTokens', fields.count('min_output_tokens')),
+    ...present('maxOutputTokens', fields.count('max_output_tokens')),
+    ...present('minOutputTokens', fields.count('min_output_tokens')),
   }
-}
-
-function optional<Key extends string, Value>(
-  key: Key,
-  value: Value | undefined,
-): { readonly [name in Key]?: Value } {
-  return value === undefined ? {} : ({ [key]: value } as { readonly [name in Key]?: Value })
 }
 
 /** The fields of one line. What is there and is not what it should be is a RangeError that names it. */

@@ -125,9 +125,9 @@ export class Occupancy {
     }
   }
 
-  /** How many requests were without first token on average. */
-  prefilling(fromMs: Ms, toMs: Ms): number {
-    return this.#prefilling.mean(fromMs, toMs)
+  /** How many requests were without first token just after that instant. */
+  prefillingAt(atMs: Ms): number {
+    return this.#prefilling.at(atMs)
   }
 }
 

@@ -35,6 +35,14 @@ export const GLOBAL_METRICS = {
     labels: ['model'],
     help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while predictions are not trusted.',
   },
+  shadowEstimate: {
+    name: 'sluice_shadow_estimate_ratio',
+    type: 'gauge',
+    unit: 'ratio',
+    scope: 'global',
+    labels: ['model', 'class', 'mode'],
+    help: 'An estimate by simulation of the last minutes, in shadow mode only: which share of requests would be good with mode="enforce"? mode="shadow" simulates what was done: its distance from what was measured tells how far to trust it.',
+  },
   upstreamWeight: {
     name: 'sluice_upstream_weight_ratio',
     type: 'gauge',

@@ -12,6 +12,7 @@ import {
 } from './instruments.ts'
 import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
+import type { ShadowEstimate } from './shadow-estimate.ts'
 import { TenantMetrics } from './tenant-metrics.ts'
 
 export interface BuildFacts {
@@ -113,6 +114,16 @@ export class GlobalMetrics {
   /** The weight that load balancers upstream are told. */
   weighed(ratio: Ratio): void {
     this.#set.on.upstreamWeight.set(ratio)
+  }
+
+  /** Only what can be said is shown. */
+  estimated(estimate: ShadowEstimate | undefined): void {
+    const { shadowEstimate } = this.#set.on
+    shadowEstimate.reset()
+    for (const { model, class: className, shadowRatio, enforcedRatio } of estimate?.classes ?? []) {
+      setOrRemove(shadowEstimate, { model, class: className, mode: 'shadow' }, shadowRatio)
+      setOrRemove(shadowEstimate, { model, class: className, mode: 'enforce' }, enforcedRatio)
+    }
   }
 
   /** The configuration in force, and whether the last attempt to load one went well. */

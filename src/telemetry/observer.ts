@@ -16,6 +16,7 @@ import { Metrics } from './metrics.ts'
 import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
 import type { RequestSink } from './request-sink.ts'
 import type { SamplePorts } from './samples.ts'
+import type { ShadowEstimate } from './shadow-estimate.ts'
 import { Timeline } from './timeline.ts'
 import { TtftPairs } from './ttft-pairs.ts'
 
@@ -34,6 +35,8 @@ export interface ObserverOptions {
   readonly predictionQuantile?: string
   /** Whoever else wants to know how requests end. */
   readonly sink?: RequestSink | undefined
+  /** Hears of each settlement once it is counted. */
+  readonly onCounted?: (settlement: Settlement) => void
   readonly ring?: { readonly entries: number; readonly bytes: number }
 }
 
@@ -65,9 +68,11 @@ export class Observer {
   readonly #health: SloHealth
   readonly #sink: RequestSink | undefined
   readonly #open = new Map<string, OpenDecision>()
+  readonly #onCounted: (settlement: Settlement) => void
   readonly #nowMs: () => Ms
   readonly #unixMs: () => Ms
   readonly #nameOf: (replicaId: ReplicaId) => string
+  #estimate: ShadowEstimate | undefined
   #states = new Map<string, HealthState>()
 
   constructor(options: ObserverOptions) {
@@ -81,6 +86,7 @@ export class Observer {
     this.log = options.log
     this.#health = new SloHealth(this.attainment)
     this.#sink = options.sink
+    this.#onCounted = options.onCounted ?? (() => {})
     this.#nowMs = nowMs
     this.#unixMs = options.unixMs
     this.#nameOf = options.replicaName ?? ((replicaId) => replicaId)
@@ -105,6 +111,7 @@ export class Observer {
     this.timeline.settled(key, settlement, open?.decision.wouldHave, nowMs)
     this.ttftPairs.settled(settlement, nowMs)
     this.decisions.settled(settlement)
+    this.#onCounted(settlement)
     const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
     const decisions = [open?.earlier, open?.decision].filter((decision) => decision !== undefined)
@@ -200,6 +207,16 @@ export class Observer {
   reweigh(): void {
     this.weight.update(this.metrics.headroomRatio(), this.#nowMs())
     this.metrics.global.weighed(this.weight.ratio)
+  }
+
+  /** What enforcing would have attained, by simulation; undefined while nobody can say. */
+  get estimate(): ShadowEstimate | undefined {
+    return this.#estimate
+  }
+
+  onEstimate(estimate: ShadowEstimate | undefined): void {
+    this.#estimate = estimate
+    this.metrics.global.estimated(estimate)
   }
 
   /** Writes out what the log still holds. */
