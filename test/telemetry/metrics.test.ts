@@ -81,7 +81,7 @@ describe('a scrape', () => {
       await new Promise(setImmediate)
     }
     expect(settled).toBeGreaterThan(1)
-    const samples = samplesOf(await page)
+    const samples = samplesOf(String(await page))
     for (const [series, events] of samples) {
       if (!series.startsWith('sluice_slo_events_total')) continue
       const goodEvents = samples.get(series.replace('_slo_', '_slo_good_'))
