@@ -59,6 +59,7 @@ function replica(at) {
     state: 'live',
     generation: 0,
     limits: {},
+    connections: 4,
     gauges: { seenAtMs: performance.now(), runningRequests: 3, waitingRequests: 1, kvUsageRatio: 0.4 },
     ledger: {
       inFlightRequests: 4,
