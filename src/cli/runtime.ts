@@ -35,7 +35,7 @@ export class Runtime {
   readonly edge: Edge
   readonly samples: SamplePorts
   /** Estimates what enforcing would attain, while a shadow watches. */
-  readonly shadow: ShadowReplay
+  readonly shadow: ShadowReplay = this.#shadowReplay()
   readonly #monitor: RuntimeMonitor = startRuntimeMonitor()
   readonly #states = new Map<ReplicaId, ReplicaState>()
   #config: Config
@@ -53,7 +53,6 @@ export class Runtime {
       config: () => this.#config,
       monitor: this.#monitor,
     })
-    this.shadow = this.#shadowReplay()
     this.observer = createObserver({
       catalog: sloCatalog(config),
       ports: this.samples,
