@@ -9,7 +9,15 @@ import { requireToken, sameOriginOnly } from './guard.ts'
 import type { AdminPorts } from './ports.ts'
 import { problem } from './problem.ts'
 import { checksText, readiness } from './readiness.ts'
-import { healthById, matchingKeys, type SeriesFilter, seriesJson, sloPreamble } from './slo-report.ts'
+import {
+  estimateJson,
+  healthById,
+  matchingKeys,
+  type SeriesFilter,
+  seriesJson,
+  sloPreamble,
+} from './slo-report.ts'
+import { weightJson } from './weight.ts'
 
 const PATHS = [
   ...CONSOLE_PATHS,
@@ -18,6 +26,7 @@ const PATHS = [
   '/readyz',
   '/slo',
   '/health/slo',
+  '/weight',
   '/replicas',
   '/decisions',
   'POST /-/reload',
@@ -39,6 +48,7 @@ export function createAdminApp(ports: AdminPorts, every?: Every): Hono {
   app.get('/metrics', (c) => metrics(c, ports))
   app.get('/slo', (c) => slo(c, ports))
   app.get('/health/slo', (c) => healthOfSlo(c, ports))
+  app.get('/weight', (c) => c.json(weightJson(ports.observer.weight)))
   app.get('/replicas', (c) => replicas(c, ports))
   app.get('/decisions', requireToken(ports.token), (c) => decisions(c, ports))
   app.post('/-/reload', sameOriginOnly, requireToken(ports.token), (c) => reload(c, ports))
@@ -85,6 +95,7 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
   const head = {
     mode: ports.mode(),
     config_digest: ports.configDigest(),
+    if_enforced: estimateJson(ports.observer.estimate, ports.nowMs()),
     ...sloPreamble(attainment, ports.nowMs()),
     advice: ports.advice(),
   }

@@ -1,10 +1,17 @@
 /** The JSON of /slo: attainment of every series over every window, with all that could flatter it beside it. */
 import type { SloClass } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
 import type { Attainment, SeriesKey } from '../slo/attainment.ts'
 import { burnPairs } from '../slo/burn-rate.ts'
-import { QUANTILE_ERROR_RATIO, type Quantiles } from '../slo/rolling-quantiles.ts'
-import type { Share, SliShare, WindowReport } from '../slo/series.ts'
+import {
+  QUANTILE_ERROR_RATIO,
+  QUANTILE_WINDOWS,
+  type Quantiles,
+  type QuantileWindow,
+} from '../slo/rolling-quantiles.ts'
+import type { Share, SliShare, SpanName, WindowReport } from '../slo/series.ts'
 import type { HealthState, SeriesHealth } from '../slo/slo-health.ts'
+import type { ShadowEstimate } from '../telemetry/shadow-estimate.ts'
 
 export interface SeriesFilter {
   readonly model?: string
@@ -23,6 +30,24 @@ export function sloPreamble(attainment: Attainment, nowMs: number): object {
     total: Object.fromEntries(
       attainment.windows.map(({ name }) => [name, windowJson(attainment.total(name, nowMs))] as const),
     ),
+  }
+}
+
+/** What enforcing would attain, in shadow mode; null while nobody can say. */
+export function estimateJson(estimate: ShadowEstimate | undefined, nowMs: Ms): object | null {
+  if (estimate === undefined) return null
+  return {
+    kind: 'estimate',
+    age_ms: Math.max(0, nowMs - estimate.atMs),
+    span_ms: estimate.spanMs,
+    classes: estimate.classes.map(({ model, class: className, requests, ...ratios }) => ({
+      model,
+      class: className,
+      requests,
+      measured_ratio: rounded(ratios.measuredRatio),
+      simulated_as_run_ratio: rounded(ratios.shadowRatio),
+      simulated_enforced_ratio: rounded(ratios.enforcedRatio),
+    })),
   }
 }
 
@@ -54,6 +79,7 @@ export function seriesJson(
     windows: Object.fromEntries(windows),
     ttft: quantilesJson(attainment, key, 'ttft', nowMs),
     tpot: quantilesJson(attainment, key, 'tpot', nowMs),
+    e2e: quantilesJson(attainment, key, 'e2e', nowMs),
   }
 }
 
@@ -100,14 +126,9 @@ function targetsJson(slo: SloClass | undefined): object | null {
   return { ttft_ms: ttftMs, ttft_per_1k_tokens_ms: ttftPer1kTokensMs, tpot_ms: tpotMs, e2e_ms: e2eMs }
 }
 
-function quantilesJson(
-  attainment: Attainment,
-  key: SeriesKey,
-  sample: 'ttft' | 'tpot',
-  nowMs: number,
-): object {
-  const over = (window: '5m' | '1h'): object | null => {
-    const told: Quantiles | undefined = attainment.quantiles(key, sample, window, nowMs)
+function quantilesJson(attainment: Attainment, key: SeriesKey, span: SpanName, nowMs: number): object {
+  const over = (window: QuantileWindow): object | null => {
+    const told: Quantiles | undefined = attainment.quantiles(key, span, window, nowMs)
     if (told === undefined) return null
     return {
       samples: told.samples,
@@ -116,7 +137,7 @@ function quantilesJson(
       p99_ms: rounded(told.p99Ms),
     }
   }
-  return { '5m': over('5m'), '1h': over('1h') }
+  return Object.fromEntries(QUANTILE_WINDOWS.map((window) => [window, over(window)] as const))
 }
 
 /** Null where there is no (finite) number to tell. */

@@ -6,7 +6,7 @@ import type { Scheduler } from '../core/scheduler.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
 import { createLeastOutstanding } from '../policies/rivals/least-outstanding.ts'
 import { createSluice } from '../policies/sluice.ts'
-import { profile, profileIds } from '../sim/profiles.ts'
+import { type EngineProfile, profile, profileIds } from '../sim/profiles.ts'
 import { judge } from '../slo/judge.ts'
 
 /** Fits of profiles miss an independent load test by 5 to 17 %; engines in service differ by more. */
@@ -19,10 +19,14 @@ export interface Roles {
   readonly predictor: Scheduler | undefined
 }
 
-/** The roles of a mode. A predictor that goes on keeps what it has learnt. */
-export function rolesFor(config: Config, known: Scheduler | undefined): Roles {
+/** The roles of a mode. A predictor that goes on keeps what it has learnt; a new one begins with `priors`. */
+export function rolesFor(
+  config: Config,
+  known: Scheduler | undefined,
+  priors: () => Readonly<Record<string, StepPrior>> = () => priorsOf(config),
+): Roles {
   if (config.mode === 'off') return { scheduler: createLeastOutstanding(), predictor: undefined }
-  const predictor = known ?? createSluice({ priors: priorsOf(config) })
+  const predictor = known ?? createSluice({ priors: priors() })
   if (config.mode === 'enforce') return { scheduler: predictor, predictor }
   return { scheduler: createLeastOutstanding(), advisor: predictor, predictor }
 }
@@ -57,7 +61,11 @@ function priorsOf(config: Config): Readonly<Record<string, StepPrior>> {
 
 /** What a profile says of an engine, unsure as fits are. Throws a RangeError for an unknown profile. */
 export function priorOf(profileId: string): StepPrior {
-  const { prefill, decode, stepOverheadMs, requestOverheadMs } = profile(profileId)
+  return priorLike(profile(profileId))
+}
+
+/** The same of a profile that is at hand. */
+export function priorLike({ prefill, decode, stepOverheadMs, requestOverheadMs }: EngineProfile): StepPrior {
   return {
     baseMs: decode.baseMs + stepOverheadMs,
     perSequenceMs: decode.perSequenceMs,

@@ -1,6 +1,6 @@
 /** Opens and closes listening sockets, with faults that say which address could not be had. */
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { Server as HttpServer } from 'node:http'
+import type { AddressInfo, Server } from 'node:net'
 import type { Address } from '../config/config.ts'
 import { formatAddress } from '../config/units.ts'
 
@@ -27,9 +27,11 @@ export async function listen(server: Server, address: Address, key: string): Pro
 }
 
 /** Closes at once: idle and busy connections end too. */
-export async function closeServer(server: Server): Promise<void> {
+export async function closeServer(
+  server: Server & Partial<Pick<HttpServer, 'closeAllConnections'>>,
+): Promise<void> {
   if (!server.listening) return
   const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-  server.closeAllConnections()
+  server.closeAllConnections?.()
   await closed
 }

@@ -22,7 +22,7 @@ export async function openOtel(env: Env, log: Log, runtime: () => Runtime): Prom
     const otel = await startOtel(settings, {
       version: packageVersion(),
       log,
-      page: () => runtime().observer.metrics.scrape('text'),
+      page: async () => String(await runtime().observer.metrics.scrape('text')),
       nameOf: (id) => runtime().fleet.replica(id)?.name ?? id,
       engineOf: (id) => runtime().fleet.replica(id)?.adapter.kind,
       nowMs: () => performance.now(),

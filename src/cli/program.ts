@@ -37,6 +37,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async (terminal) => (await import('./simulate.ts')).simulateCommand(terminal),
   },
   {
+    name: 'replay',
+    summary: 'what another configuration would have done with the requests of a log',
+    load: async (terminal) => (await import('./replay.ts')).replayCommand(terminal),
+  },
+  {
     name: 'top',
     summary: 'watch promises, replicas and decisions of a running Sluice in the terminal',
     load: async (terminal) => (await import('./top.ts')).topCommand(terminal),

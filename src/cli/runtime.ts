@@ -17,6 +17,7 @@ import type { SamplePorts } from '../telemetry/samples.ts'
 import { createFleet, type ManagedFleet } from '../upstream/fleet.ts'
 import { createGateOf, gateSettings, rolesFor } from './gate-parts.ts'
 import { loadedFacts, samplePorts, sloCatalog } from './samples.ts'
+import { replayInThread, ShadowReplay } from './shadow-replay.ts'
 import { packageVersion } from './terminal.ts'
 
 /** Where OpenTelemetry is turned on: what it wants to know. */
@@ -33,19 +34,19 @@ export class Runtime {
   readonly fleet: ManagedFleet
   readonly edge: Edge
   readonly samples: SamplePorts
-  readonly #monitor: RuntimeMonitor
+  /** Estimates what enforcing would attain, while a shadow watches. */
+  readonly shadow: ShadowReplay = this.#shadowReplay()
+  readonly #monitor: RuntimeMonitor = startRuntimeMonitor()
   readonly #states = new Map<ReplicaId, ReplicaState>()
   #config: Config
 
   constructor(config: Config, log: Log, telemetry?: TelemetryPorts) {
     this.#config = config
     const roles = rolesFor(config, undefined)
-    const gate = createGateOf(roles, config)
-    this.gate = gate
+    this.gate = createGateOf(roles, config)
     this.predictor = roles.predictor
-    this.#monitor = startRuntimeMonitor()
     this.samples = samplePorts({
-      gate,
+      gate: this.gate,
       predictor: () => this.predictor,
       fleet: () => this.fleet,
       edge: () => this.edge,
@@ -60,6 +61,7 @@ export class Runtime {
       predictionQuantile: '0.5',
       nowMs: systemClock.nowMs,
       unixMs: Date.now,
+      onCounted: (settlement) => this.shadow.note(settlement),
       replicaName: (id) => this.fleet.replica(id)?.name ?? id,
       sink: telemetry?.sink,
     })
@@ -74,7 +76,7 @@ export class Runtime {
     })
     this.edge = new Edge({
       settings: config,
-      gate,
+      gate: this.gate,
       fleet: this.fleet,
       clock: systemClock,
       observer: this.observer,
@@ -82,6 +84,7 @@ export class Runtime {
       rng: Math.random,
       ready: () => this.downModels().length < this.#config.models.length,
       sampler: telemetry?.sampler,
+      headroom: () => this.observer.weight.headroom,
     })
     onReport = (report) => this.#reported(report)
     for (const report of early) this.#reported(report)
@@ -126,6 +129,16 @@ export class Runtime {
     await this.fleet.close()
     this.#monitor.close()
     this.observer.close()
+  }
+
+  #shadowReplay(): ShadowReplay {
+    return new ShadowReplay({
+      config: () => this.#config,
+      nowMs: systemClock.nowMs,
+      run: replayInThread,
+      onEstimate: (estimate) => this.observer.onEstimate(estimate),
+      onFault: (error) => this.observer.onFault(error),
+    })
   }
 
   #reported(report: ReplicaReport): void {

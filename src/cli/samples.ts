@@ -44,6 +44,7 @@ export function samplePorts({ gate, predictor, fleet, edge, config, monitor }: S
       return config().models.map(({ name }) => ({ model: name, state: predicting.trust(name) }))
     },
     runtime: () => monitor.sample(),
+    instances: () => config().instances,
     replicasWanted: (model, demand) => {
       const predicting = predictor()
       if (predicting === undefined || predicting.trust(model) === 'fallback') return undefined

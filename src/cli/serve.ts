@@ -4,6 +4,7 @@ import { createAdaptorServer } from '@hono/node-server'
 import { Command, Option } from 'commander'
 import { createAdminApp } from '../admin/app.ts'
 import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
+import { createAgentServer } from '../admin/weight.ts'
 import type { Config } from '../config/config.ts'
 import { formatProblem } from '../config/problem.ts'
 import { readConfig } from '../config/read.ts'
@@ -60,18 +61,24 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const { edge, observer } = runtime
   const traffic = createTrafficServer({ edge, observer, rng: Math.random })
   const admin = adminServer(runtime, () => reload('request'))
-  const stopWatch = watchSloHealth(observer, options.clock ?? systemClock)
+  const agent = createAgentServer(observer.weight)
+  const clock = options.clock ?? systemClock
+  const watches = [watchSloHealth(observer, clock), runtime.shadow.watch(clock)]
+  const stopWatch = () => {
+    for (const stop of watches) stop()
+  }
   let closing: Promise<void> | undefined
   const close = async () => {
     stopWatch()
     await runtime.close()
-    await Promise.all([closeServer(traffic), closeServer(admin)])
+    await Promise.all([traffic, admin, agent].map(closeServer))
     await sloState.close()
     await otel?.close(OTEL_CLOSE_MS)
     log.flush()
   }
   try {
     const adminPort = await listen(admin, config.admin.listen, 'admin.listen')
+    if (config.admin.agent !== undefined) await listen(agent, config.admin.agent, 'admin.agent')
     const port = await listen(traffic, config.listen, 'listen')
     return {
       port,

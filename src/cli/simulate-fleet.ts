@@ -1,10 +1,11 @@
 /** The simulated fleet and its promises: from flags, else from a configuration file, else the defaults. */
 import { type Config, classFor, type ModelConfig } from '../config/config.ts'
+import type { EngineLimits } from '../core/replica.ts'
 import type { SloClass } from '../core/request.ts'
 import type { Tokens } from '../core/units.ts'
 import { WORKLOAD_CLASSES } from '../sim/classes.ts'
 import { DEFAULT_BLOCK_TOKENS } from '../sim/engine-limits.ts'
-import type { Disaggregation, ReplicaEngineOptions, Speculation } from '../sim/engine-types.ts'
+import type { Disaggregation, EngineOptions, ReplicaEngineOptions, Speculation } from '../sim/engine-types.ts'
 import { profile } from '../sim/profiles.ts'
 import { configFrom } from './load-options.ts'
 import type { Terminal } from './terminal.ts'
@@ -32,8 +33,8 @@ export interface Fleet {
 }
 
 /** Deviation of step times; no real engine is exact. */
-const STEP_JITTER_RATIO = 0.05
-const DEFAULT_PROFILE = 'Llama-3.1-8B/H100-80G-SXM/tp1'
+export const STEP_JITTER_RATIO = 0.05
+export const DEFAULT_PROFILE = 'Llama-3.1-8B/H100-80G-SXM/tp1'
 const DEFAULT_REPLICAS = 4
 
 /** Throws a RangeError for a configuration or a profile that can't be had. */
@@ -71,14 +72,7 @@ function engineOf(
   profileId: string,
   model: ModelConfig | undefined,
 ): ReplicaEngineOptions {
-  const {
-    maxNumSeqs = model?.engineArgs.maxNumSeqs,
-    maxNumBatchedTokens = model?.engineArgs.maxNumBatchedTokens,
-    kvTokens = model?.engineArgs.kvCapacityTokens,
-    speculative,
-    disaggregated,
-  } = flags
-  const maxModelLenTokens = model?.engineArgs.maxModelLenTokens
+  const { maxNumSeqs, maxNumBatchedTokens, kvTokens, speculative, disaggregated } = flags
   return {
     profile: profile(profileId),
     jitterRatio: STEP_JITTER_RATIO,
@@ -86,11 +80,24 @@ function engineOf(
     prefixCaching: flags.prefixCaching,
     asyncScheduling: flags.asyncScheduling,
     policy: flags.prioritized ? 'priority' : 'fcfs',
+    ...limitsOf(model?.engineArgs ?? {}),
+    ...limitsOf({ maxNumSeqs, maxNumBatchedTokens, kvCapacityTokens: kvTokens }),
+    ...(speculative === undefined ? {} : { speculative }),
+    ...(disaggregated === undefined ? {} : { disaggregated }),
+  }
+}
+
+type Limits = { readonly [name in keyof EngineLimits]?: EngineLimits[name] | undefined }
+
+/** Limits that are known, as the engine model takes them. */
+export function limitsOf(limits: Limits): Omit<EngineOptions, 'profile'> {
+  const { maxNumSeqs, maxNumBatchedTokens, maxModelLenTokens, kvCapacityTokens } = limits
+  return {
     ...(maxNumSeqs === undefined ? {} : { maxNumSeqs }),
     ...(maxNumBatchedTokens === undefined ? {} : { maxNumBatchedTokens }),
     ...(maxModelLenTokens === undefined ? {} : { maxModelLenTokens }),
-    ...(kvTokens === undefined ? {} : { kvBlocks: Math.floor(kvTokens / DEFAULT_BLOCK_TOKENS) }),
-    ...(speculative === undefined ? {} : { speculative }),
-    ...(disaggregated === undefined ? {} : { disaggregated }),
+    ...(kvCapacityTokens === undefined
+      ? {}
+      : { kvBlocks: Math.floor(kvCapacityTokens / DEFAULT_BLOCK_TOKENS) }),
   }
 }

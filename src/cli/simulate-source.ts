@@ -1,7 +1,4 @@
 /** Where the requests of `sluice simulate` come from: a workload, or a trace file. */
-import { createReadStream } from 'node:fs'
-import { pipeline } from 'node:stream/promises'
-import { createGunzip } from 'node:zlib'
 import { type SloClass, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import type { Arrivals } from '../sim/arrivals.ts'
@@ -10,6 +7,7 @@ import { type Trace, TraceReader, traceRatePerSec, traceSource } from '../sim/tr
 import { mapClasses } from '../sim/workload.ts'
 import type { ClientModel, WorkloadClass } from '../sim/workload-types.ts'
 import { namedWorkload } from '../sim/workloads.ts'
+import { chunksOf, linesOf } from './lines.ts'
 
 export interface SourceFlags {
   readonly workload: string
@@ -67,15 +65,17 @@ async function traceFrom(file: string, flags: SourceFlags, classes: Classes): Pr
   }
 }
 
-/** Reads line by line; a name that ends in `.gz` is unpacked on the way. */
+/** Reads line by line, unpacked on the way. */
 async function readTrace(file: string, classNames: readonly string[]): Promise<Trace> {
   const reader = new TraceReader(file, classNames)
-  const takeAll = async (chunks: AsyncIterable<Uint8Array>) => {
-    for await (const line of linesOf(chunks)) reader.take(line)
-  }
-  const raw = createReadStream(file)
   try {
-    await (file.endsWith('.gz') ? pipeline(raw, createGunzip(), takeAll) : pipeline(raw, takeAll))
+    for await (const line of linesOf(chunksOf(file), LONGEST_LINE_CHARS)) {
+      if (line === undefined)
+        throw new RangeError(
+          `${file}: a line of more than ${LONGEST_LINE_CHARS} characters; is this a trace?`,
+        )
+      reader.take(line)
+    }
   } catch (error) {
     if (error instanceof RangeError) throw error
     throw new RangeError(`--trace ${file}: ${error instanceof Error ? error.message : String(error)}`)
@@ -84,20 +84,6 @@ async function readTrace(file: string, classNames: readonly string[]): Promise<T
 }
 
 const LONGEST_LINE_CHARS = 16 * 2 ** 20
-
-async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string, void, undefined> {
-  const decoder = new TextDecoder()
-  let rest = ''
-  for await (const chunk of chunks) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    if (rest.length > LONGEST_LINE_CHARS) {
-      throw new RangeError(`a line of more than ${LONGEST_LINE_CHARS} characters; is this a trace?`)
-    }
-    yield* lines
-  }
-  yield rest
-}
 
 /** The rank of the class's TTFT target among all, the tightest first; those without one come last. */
 function priorityOf(className: string, classes: Classes): number {

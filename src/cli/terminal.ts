@@ -12,6 +12,8 @@ export interface Terminal {
   /** Remarks beside the results. */
   err(text: string): void
   readStdin(): Promise<string>
+  /** The same as it comes, for what may be large; default: that of the process. */
+  readonly stdin?: AsyncIterable<Uint8Array>
   readonly env: Readonly<Record<string, string | undefined>>
   /** Whether results may be coloured: a terminal, and no NO_COLOR. */
   readonly colors: boolean

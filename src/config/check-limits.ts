@@ -32,14 +32,22 @@ function checkAdmin(context: CheckContext): void {
       'run `openssl rand -hex 32`',
     )
   }
-  const meet =
-    admin.listen.host === listen.host || [admin.listen.host, listen.host].some((host) => isAny(host))
-  if (admin.listen.port !== 0 && admin.listen.port === listen.port && meet) {
-    context.error(
-      ['admin', 'listen'],
-      'traffic already listens on this port',
-      'choose another port for admin',
-    )
+  const taken = { traffic: listen, 'the admin port': admin.listen }
+  checkPort(context, 'listen', admin.listen, { traffic: listen })
+  if (admin.agent !== undefined) checkPort(context, 'agent', admin.agent, taken)
+}
+
+/** An address of the admin section may not be where another one listens already. */
+function checkPort(
+  context: CheckContext,
+  key: 'listen' | 'agent',
+  address: Address,
+  taken: Readonly<Record<string, Address>>,
+): void {
+  for (const [who, other] of Object.entries(taken)) {
+    const meet = address.host === other.host || [address.host, other.host].some((host) => isAny(host))
+    if (address.port === 0 || address.port !== other.port || !meet) continue
+    context.error(['admin', key], `${who} already listens on this port`, 'choose another port for it')
   }
 }
 

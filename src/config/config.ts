@@ -69,7 +69,7 @@ export interface Config {
   /** Short hash of the file's meaning; names the configuration in each record. */
   readonly digest: string
   readonly listen: Address
-  readonly admin: { readonly listen: Address; readonly token?: string }
+  readonly admin: { readonly listen: Address; readonly agent?: Address; readonly token?: string }
   readonly mode: Mode
   readonly instances: number
   readonly models: readonly ModelConfig[]

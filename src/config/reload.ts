@@ -96,10 +96,12 @@ async function attempt(options: ReloaderOptions, current: Config): Promise<Reloa
 
 /** Sockets that listen are opened once. */
 function restartKeys(before: Config, after: Config): readonly string[] {
-  const addresses = (config: Config) => ({ listen: config.listen, 'admin.listen': config.admin.listen })
+  const addresses = ({ listen, admin }: Config) => {
+    return { listen, 'admin.listen': admin.listen, 'admin.agent': admin.agent }
+  }
   const [old, now] = [addresses(before), addresses(after)]
-  return (['listen', 'admin.listen'] as const).filter(
-    (key) => old[key].host !== now[key].host || old[key].port !== now[key].port,
+  return (['listen', 'admin.listen', 'admin.agent'] as const).filter(
+    (key) => old[key]?.host !== now[key]?.host || old[key]?.port !== now[key]?.port,
   )
 }
 

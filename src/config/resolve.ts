@@ -13,7 +13,11 @@ export function resolveConfig(file: ConfigFile, names: DeclaredNames): Config {
   const { limits, timeouts, slo } = file
   const config: Omit<Config, 'digest'> = {
     listen: file.listen,
-    admin: { listen: file.admin.listen, ...(file.admin.token && { token: file.admin.token }) },
+    admin: {
+      listen: file.admin.listen,
+      ...(file.admin.agent && { agent: file.admin.agent }),
+      ...(file.admin.token && { token: file.admin.token }),
+    },
     mode: file.mode,
     instances: file.instances,
     models: file.models.map(resolveModel),

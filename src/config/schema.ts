@@ -172,6 +172,9 @@ export const fileSchema = z.strictObject({
       listen: address()
         .prefault('127.0.0.1:9090')
         .describe('Metrics, probes, console, reload; never on the traffic port.'),
+      agent: address()
+        .optional()
+        .describe("Tells HAProxy's `agent-check` the weight of this Sluice. Default: nobody listens."),
       token: secret('a token')
         .optional()
         .describe('Guards reload and /decisions when set; required on a non-loopback address.'),

@@ -136,6 +136,8 @@ export interface Settlement {
   readonly promptTokens: Tokens
   readonly outputTokens: Tokens
   readonly countedBy: 'usage' | 'events' | 'none'
+  /** Prompt tokens that the engine says it found in its prefix cache. */
+  readonly cachedTokens?: Tokens
   readonly predictedTtftMs?: Ms
   readonly engineError?: string
   readonly oversizedFrames?: number

@@ -30,6 +30,7 @@ export function settleInFlight(inFlight: InFlight, report: SettleReport, judge: 
     queueMs: inFlight.dispatchedAtMs - offer.receivedAtMs,
     countedBy:
       report.usage?.outputTokens !== undefined ? 'usage' : report.contentEvents > 0 ? 'events' : 'none',
+    ...(report.usage?.cachedTokens === undefined ? {} : { cachedTokens: report.usage.cachedTokens }),
     ...(inFlight.predictedTtftMs === undefined ? {} : { predictedTtftMs: inFlight.predictedTtftMs }),
     ...(report.engineError === undefined ? {} : { engineError: report.engineError }),
     ...(report.oversizedFrames === undefined ? {} : { oversizedFrames: report.oversizedFrames }),
@@ -57,7 +58,9 @@ export function settleWaiter(
 }
 
 type Rest = Pick<Settlement, 'attempts' | 'queueMs' | 'countedBy'> &
-  Partial<Pick<Settlement, 'replicaId' | 'predictedTtftMs' | 'engineError' | 'oversizedFrames'>>
+  Partial<
+    Pick<Settlement, 'replicaId' | 'cachedTokens' | 'predictedTtftMs' | 'engineError' | 'oversizedFrames'>
+  >
 
 function settlement(facts: JudgeFacts, judge: Judge, rest: Rest): Settlement {
   const { slowReader: _, ...kept } = facts

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { takesWork } from '../core/eligible.ts'
 import type { PoolId } from '../core/request.ts'
-import type { Ms, Tokens } from '../core/units.ts'
+import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
 import type { TokenRatio } from '../estimate/prompt-tokens.ts'
@@ -16,6 +16,7 @@ import { Dispatcher, type GatePort } from './dispatcher.ts'
 import { Drain } from './drain.ts'
 import { Forward } from './forward.ts'
 import { IntakeDesk, type IntakePorts } from './intake.ts'
+import { loadReport } from './load-report.ts'
 import type { EdgeObserver } from './observer.ts'
 import { outboundHeaders } from './outbound.ts'
 import { PromptSizer } from './prompt-size.ts'
@@ -38,6 +39,8 @@ export interface EdgeOptions {
   readonly ready: () => boolean
   /** Traces are kept when this is there. */
   readonly sampler?: TraceSampler | undefined
+  /** What the fleet can carry over what is offered, for load balancers that ask; undefined while nobody knows. */
+  readonly headroom?: () => Ratio | undefined
 }
 
 /** One exchange with a client. */
@@ -180,7 +183,7 @@ export class Edge {
     const stallMs = this.settings.timeouts.betweenBytesMs
     const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng, stallMs })
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
-    answer.set({ 'x-request-id': clientId })
+    answer.set({ 'x-request-id': clientId, ...loadReport(incoming.headers, this.#options.headroom?.()) })
     // Where Anthropic's SDKs look for it.
     if (dialect === 'anthropic') answer.set({ 'request-id': clientId })
     return { answer, clientId }

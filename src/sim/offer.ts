@@ -37,7 +37,7 @@ export interface Intake {
   readonly receivedAtMs: Ms
 }
 
-/** The offer of a streamed chat request whose last body byte came at `receivedAtMs`. */
+/** The offer of a request whose last body byte came at `receivedAtMs`: streamed chat unless it was told otherwise. */
 export function toOffer(
   request: UnsentRequest,
   slo: SloClass,
@@ -62,6 +62,7 @@ export function toOffer(
     bodyBytes: request.promptTokens * BYTES_PER_TOKEN,
     streamed: true,
     retryCount,
+    ...request.told,
   }
 }
 
@@ -71,11 +72,12 @@ export function toEngineRequest(
   id: string,
   hashes: readonly string[],
 ): EngineRequest {
-  const { promptTokens, outputTokens, priority, next } = request
+  const { promptTokens, outputTokens, priority, next, told } = request
+  const sequences = told?.sequences ?? 1
   return {
     id,
     promptTokens,
-    outputTokens: [outputTokens],
+    outputTokens: Array.from({ length: sequences }, () => Math.max(1, Math.round(outputTokens / sequences))),
     // Only a later turn can find the answer in the cache again.
     prefixHashes: next === undefined ? hashes : prefixHashes(request, promptTokens + outputTokens),
     prefixExtentTokens: PREFIX_BLOCK_TOKENS,

@@ -3,7 +3,7 @@ import type { GateEffect } from '../core/effects.ts'
 import type { GateCounts } from '../core/gate-options.ts'
 import type { GateSettings } from '../core/gate-settings.ts'
 import type { Settlement } from '../core/records.ts'
-import type { SloClass } from '../core/request.ts'
+import type { PoolId, SloClass } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import type { EngineGauges, ReplicaEngineOptions } from './engine-types.ts'
@@ -13,6 +13,8 @@ import type { WorkloadRequest } from './workload-types.ts'
 /** One simulated replica. */
 export interface SimReplica {
   readonly engine: ReplicaEngineOptions
+  /** The model that it serves; default: the one that requests ask for when they name none. */
+  readonly pool?: PoolId
 }
 
 export interface SimOptions {
@@ -23,6 +25,8 @@ export interface SimOptions {
   readonly createScheduler: () => Scheduler
   /** Default: `WORKLOAD_CLASSES`. A request of an unknown class throws. */
   readonly classes?: Readonly<Record<string, SloClass>>
+  /** In place of `classes`, where promises differ by model. */
+  readonly classFor?: (className: string, pool: PoolId) => SloClass | undefined
   readonly settings?: Partial<GateSettings>
   /** What goes wrong; `estimatorBias` is up to `createScheduler` (see `biasedPrior`). */
   readonly faults?: readonly Fault[]
@@ -48,6 +52,8 @@ export interface SimOptions {
   readonly reportsProgress?: boolean
   /** Sees every effect, e.g. to keep decision records. */
   readonly onEffect?: (effect: GateEffect, nowMs: Ms) => void
+  /** Takes each outcome as its request ends; the result then holds none, so that a long run needs little memory. */
+  readonly onOutcome?: (outcome: SimOutcome) => void
 }
 
 /** A settled request with what it cost. */

@@ -9,7 +9,7 @@ import { EventQueue } from './event-queue.ts'
 import { checkFaults, countRatio, isDead, metricsLagMs, pageOf, speedRatioOf, turnsOfFate } from './faults.ts'
 import { prefixHashes, toOffer } from './offer.ts'
 import { hash32, Rng } from './rng.ts'
-import type { SimOptions, SimResult } from './run-types.ts'
+import type { SimOptions, SimOutcome, SimResult } from './run-types.ts'
 import { type DispatcherEvent, SimDispatcher, type Story } from './sim-dispatcher.ts'
 import { type PageReading, ReplicaOfRun } from './sim-replica.ts'
 import type { WorkloadRequest } from './workload-types.ts'
@@ -40,6 +40,7 @@ class SimRun {
   readonly #replicas: readonly ReplicaOfRun[]
   readonly #gates: readonly Gate[]
   readonly #dispatcher: SimDispatcher
+  readonly #outcomes: SimOutcome[] = []
   readonly #schedulerName: string
   readonly #promptNoise: Rng
   #arrivalsDone = false
@@ -56,8 +57,8 @@ class SimRun {
     this.#closesAtMs = options.closesAtMs ?? Number.POSITIVE_INFINITY
     const limitsKnown = options.limitsKnown ?? true
     this.#replicas = options.replicas.map(
-      ({ engine }, index) =>
-        new ReplicaOfRun(`r${index}`, { seed: (options.seed ?? 1) + index, ...engine }, POOL, limitsKnown),
+      ({ engine, pool = POOL }, index) =>
+        new ReplicaOfRun(`r${index}`, { seed: (options.seed ?? 1) + index, ...engine }, pool, limitsKnown),
     )
     const instances = options.instances ?? 1
     const schedulers = Array.from({ length: instances }, () => options.createScheduler())
@@ -71,12 +72,13 @@ class SimRun {
       networkMs: options.networkMs ?? 0,
       reportsProgress: options.reportsProgress ?? true,
       onEffect: options.onEffect ?? (() => {}),
+      onOutcome: options.onOutcome ?? ((outcome) => this.#outcomes.push(outcome)),
       onEnd: (story, outcome) => this.#planFollowUp(story, outcome),
     })
   }
 
   run(): SimResult {
-    const { stories, outcomes } = this.#dispatcher
+    const { stories } = this.#dispatcher
     for (const { atMs, replicaIndex } of turnsOfFate(this.#faults)) {
       this.#queue.push(atMs, { kind: 'fate', replicaIndex })
     }
@@ -92,7 +94,7 @@ class SimRun {
     }
     return {
       schedulerName: this.#schedulerName,
-      outcomes,
+      outcomes: this.#outcomes,
       counts: this.#gates.map((gate) => ({ ...gate.counts })),
       engines: this.#replicas.map((replica) => replica.totals()),
       endedAtMs: this.#nowMs,
@@ -171,7 +173,9 @@ class SimRun {
   }
 
   #offer({ request, retryCount, patienceEndsAtMs }: FollowUp): void {
-    const slo = (this.#options.classes ?? WORKLOAD_CLASSES)[request.className]
+    const { pool = POOL } = request.told ?? {}
+    const { classes = WORKLOAD_CLASSES, classFor = (name) => classes[name] } = this.#options
+    const slo = classFor(request.className, pool)
     if (slo === undefined)
       throw new RangeError(`request ${request.id} asks for unknown class ${request.className}`)
     const gateIndex = this.#offered++ % this.#gates.length
@@ -185,13 +189,16 @@ class SimRun {
     const { promptErrorRatio = 0 } = this.#options
     const noise = promptErrorRatio === 0 ? 1 : this.#promptNoise.logNormal(1, promptErrorRatio)
     const counted = noise * countRatio(this.#faults, this.#nowMs)
-    const intake = { pool: POOL, retryCount, hashes, countRatio: counted, receivedAtMs: this.#nowMs }
+    const intake = { pool, retryCount, hashes, countRatio: counted, receivedAtMs: this.#nowMs }
     this.#dispatcher.offer(gateIndex, toOffer(request, slo, intake))
   }
 
   #lose(requestId: string): void {
     const story = this.#dispatcher.stories.get(requestId)
-    if (story !== undefined && story.flight?.firstTokenAtMs === undefined) this.#dispatcher.leave(requestId)
+    if (story === undefined) return
+    const { flight } = story
+    // Who does not stream sees nothing before the end.
+    if (flight?.firstTokenAtMs === undefined || !flight.offer.streamed) this.#dispatcher.leave(requestId)
   }
 
   #planFollowUp(story: Story, outcome: Parameters<typeof followUpOf>[1]): void {

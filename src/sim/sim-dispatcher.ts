@@ -40,13 +40,13 @@ interface DispatcherParts {
   readonly networkMs: Ms
   readonly reportsProgress: boolean
   readonly onEffect: (effect: GateEffect, nowMs: Ms) => void
+  readonly onOutcome: (outcome: SimOutcome) => void
   /** The request's story is over. */
   readonly onEnd: (story: Story, outcome: Settlement['outcome']) => void
 }
 
 export class SimDispatcher {
   readonly stories = new Map<string, Story>()
-  readonly outcomes: SimOutcome[] = []
   readonly #parts: DispatcherParts
   readonly #progress: ProgressReports
   readonly #wishes: number[]
@@ -136,7 +136,7 @@ export class SimDispatcher {
   #end(settlement: Settlement): void {
     const story = this.stories.get(settlement.requestId)
     if (story === undefined) throw new RangeError(`${settlement.requestId} has ended already`)
-    this.outcomes.push({ settlement, engineMs: story.engineMs })
+    this.#parts.onOutcome({ settlement, engineMs: story.engineMs })
     this.stories.delete(settlement.requestId)
     this.#parts.onEnd(story, settlement.outcome)
   }
@@ -212,10 +212,13 @@ export class SimDispatcher {
     if (flight.firstTokenAtMs === undefined) {
       flight.firstTokenAtMs = this.#nowMs
       flight.cachedTokens = sequence.cachedTokens
-      this.#progress.flush(flight.replica)
-      this.tell(flight.gateIndex, { kind: 'firstToken', permitId: flight.permitId })
+      if (flight.offer.streamed) {
+        this.#progress.flush(flight.replica)
+        this.tell(flight.gateIndex, { kind: 'firstToken', permitId: flight.permitId })
+      }
     }
-    if (this.#parts.reportsProgress) this.#progress.note(flight)
+    // Nobody sees the tokens of a whole answer before its end.
+    if (this.#parts.reportsProgress && flight.offer.streamed) this.#progress.note(flight)
   }
 
   #planProgress(): void {

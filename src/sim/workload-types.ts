@@ -1,4 +1,5 @@
 /** What a workload is, as plain values, and the requests that it becomes. */
+import type { Offer } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { LengthLaw, TimeLaw } from './lengths.ts'
@@ -89,7 +90,7 @@ export interface UnsentRequest {
   /** Whose request it is; default: `default`. */
   readonly tenant?: string
   readonly promptTokens: Tokens
-  /** What it will generate; no scheduler may see this. */
+  /** What it will generate, over all its sequences; no scheduler may see this. */
   readonly outputTokens: Tokens
   /** The client's `max_tokens`; traces do not tell it. */
   readonly maxTokens?: Tokens
@@ -100,8 +101,29 @@ export interface UnsentRequest {
   /** The whole prompt as names of fixed runs of tokens; takes the place of `shared` and `text` (trace files). */
   readonly blocks?: { readonly names: readonly string[]; readonly tokens: Tokens }
   readonly priority?: number
+  /** What the edge knows of it, where that differs from a streamed chat request of one sequence. */
+  readonly told?: Told
   readonly patienceMs?: Ms
   readonly retry?: RetryPlan
   /** The session's next turn, sent that long after this one's answer is complete. Without an answer it never comes. */
   readonly next?: { readonly thinkMs: Ms; readonly request: UnsentRequest }
 }
+
+/** Parts of an offer that a recorded request brings with it. */
+export type Told = Partial<
+  Pick<
+    Offer,
+    | 'pool'
+    | 'product'
+    | 'route'
+    | 'streamed'
+    | 'sequences'
+    | 'promptTokens'
+    | 'promptTokensExact'
+    | 'minOutputTokens'
+    | 'bodyBytes'
+    | 'steerTtftMs'
+    | 'steerTpotMs'
+    | 'retryCount'
+  >
+>

@@ -11,6 +11,7 @@ import {
   SERIES_FIELDS,
   Series,
   type SliName,
+  type SpanName,
   type WindowReport,
 } from './series.ts'
 import { ForwardClock, type WindowName, type WindowSpec, windowsFor } from './windows.ts'
@@ -128,13 +129,8 @@ export class Attainment {
     return report === undefined ? undefined : budgetOf(report, this.objectiveRatio(key))
   }
 
-  quantiles(
-    key: SeriesKey,
-    sample: 'ttft' | 'tpot',
-    window: QuantileWindow,
-    nowMs: Ms,
-  ): Quantiles | undefined {
-    return this.#find(key)?.quantiles(sample, window, this.#clock.at(nowMs))
+  quantiles(key: SeriesKey, span: SpanName, window: QuantileWindow, nowMs: Ms): Quantiles | undefined {
+    return this.#find(key)?.quantiles(span, window, this.#clock.at(nowMs))
   }
 
   /** All series added up, without burn rates, since they have no common objective. */

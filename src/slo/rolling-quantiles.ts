@@ -1,4 +1,4 @@
-/** Quantiles of a span of time over the last minutes and the last hour, in logarithmic buckets. */
+/** Quantiles of a span of time over the last minutes, hours and the period, in logarithmic buckets. */
 import type { Ms } from '../core/units.ts'
 import { RollingSums } from './rolling-sums.ts'
 import { HOUR_MS, MINUTE_MS } from './windows.ts'
@@ -13,7 +13,9 @@ const GROWTH = (1 + QUANTILE_ERROR_RATIO) / (1 - QUANTILE_ERROR_RATIO)
 const LOG_GROWTH = Math.log(GROWTH)
 const BUCKETS = Math.ceil(Math.log(MOST_MS / LEAST_MS) / LOG_GROWTH) + 1
 
-export type QuantileWindow = '5m' | '1h'
+/** Those of the other windows lie between; each costs some kilobytes a series. */
+export const QUANTILE_WINDOWS = ['5m', '1h', '6h', 'period'] as const
+export type QuantileWindow = (typeof QUANTILE_WINDOWS)[number]
 
 export interface Quantiles {
   readonly samples: number
@@ -25,10 +27,14 @@ export interface Quantiles {
 export class RollingQuantiles {
   readonly #rings: Readonly<Record<QuantileWindow, RollingSums>>
 
-  constructor(nowMs: Ms) {
+  constructor(periodMs: Ms, nowMs: Ms) {
+    const ring = (spanMs: Ms, slices: number) =>
+      new RollingSums(BUCKETS, Math.min(spanMs, periodMs), slices, false, nowMs)
     this.#rings = {
-      '5m': new RollingSums(BUCKETS, 5 * MINUTE_MS, 10, false, nowMs),
-      '1h': new RollingSums(BUCKETS, HOUR_MS, 12, false, nowMs),
+      '5m': ring(5 * MINUTE_MS, 10),
+      '1h': ring(HOUR_MS, 12),
+      '6h': ring(6 * HOUR_MS, 12),
+      period: ring(periodMs, 12),
     }
   }
 

@@ -10,6 +10,9 @@ import { type WindowName, windowsFor } from './windows.ts'
 export const SLI_NAMES = ['all', 'ttft', 'tpot', 'e2e'] as const
 export type SliName = (typeof SLI_NAMES)[number]
 
+/** Spans of time whose quantiles are kept. */
+export type SpanName = Exclude<SliName, 'all'>
+
 /** Upper ends of the prompt-size buckets in tokens, both ends of each included above the one before. */
 export const PROMPT_SIZE_BOUNDS: readonly Tokens[] = [512, 2048, 8192, 32_768, Number.POSITIVE_INFINITY]
 
@@ -57,8 +60,7 @@ export interface RingSnapshot {
 
 export class Series {
   readonly #rings: ReadonlyMap<WindowName, { readonly spanMs: Ms; readonly sums: RollingSums }>
-  readonly #ttft: RollingQuantiles
-  readonly #tpot: RollingQuantiles
+  readonly #spans: Readonly<Record<SpanName, RollingQuantiles>>
 
   constructor(periodMs: Ms, nowMs: Ms) {
     const rings = windowsFor(periodMs).map(({ name, spanMs, slices }) => {
@@ -66,14 +68,16 @@ export class Series {
       return [name, { spanMs, sums }] as const
     })
     this.#rings = new Map(rings)
-    this.#ttft = new RollingQuantiles(nowMs)
-    this.#tpot = new RollingQuantiles(nowMs)
+    const quantiles = () => new RollingQuantiles(periodMs, nowMs)
+    this.#spans = { ttft: quantiles(), tpot: quantiles(), e2e: quantiles() }
   }
 
   count(settlement: Settlement, nowMs: Ms): void {
-    if (settlement.ttftMs !== undefined) this.#ttft.add(settlement.ttftMs, nowMs)
+    const { ttftMs, e2eMs, outcome } = settlement
+    if (ttftMs !== undefined) this.#spans.ttft.add(ttftMs, nowMs)
     const tpotMs = tpotSampleMs(settlement)
-    if (tpotMs !== undefined) this.#tpot.add(tpotMs, nowMs)
+    if (tpotMs !== undefined) this.#spans.tpot.add(tpotMs, nowMs)
+    if (outcome === 'completed') this.#spans.e2e.add(e2eMs, nowMs)
     const amounts = increments(settlement)
     for (const { sums } of this.#rings.values()) sums.addAll(amounts, nowMs)
   }
@@ -98,8 +102,8 @@ export class Series {
     return this.#ring(window).sums.coveredMs(nowMs)
   }
 
-  quantiles(sample: 'ttft' | 'tpot', window: QuantileWindow, nowMs: Ms): Quantiles | undefined {
-    return (sample === 'ttft' ? this.#ttft : this.#tpot).over(window, nowMs)
+  quantiles(span: SpanName, window: QuantileWindow, nowMs: Ms): Quantiles | undefined {
+    return this.#spans[span].over(window, nowMs)
   }
 
   snapshot(nowMs: Ms): Record<string, RingSnapshot> {

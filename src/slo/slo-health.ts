@@ -53,7 +53,7 @@ export class SloHealth {
   #judge(key: SeriesKey, nowMs: Ms): SeriesHealth {
     const raised = this.#raised.get(idOf(key)) ?? { pairs: new Set(), state: 'unknown', sinceMs: nowMs }
     this.#raised.set(idOf(key), raised)
-    const pairs = trackedPairs(this.#attainment.catalog.periodMs)
+    const pairs = burnPairs(this.#attainment.catalog.periodMs)
     let enough = false
     for (const pair of pairs) {
       const burns = this.#burns(key, pair, nowMs)
@@ -116,12 +116,6 @@ export function statesByClass(all: readonly SeriesHealth[]): Readonly<Record<str
   return Object.fromEntries(
     names.map((name) => [name, worstState(all.filter((health) => health.class === name))] as const),
   )
-}
-
-/** Pairs whose windows both are kept in memory, pages first; alert rules in Prometheus have one more. */
-function trackedPairs(periodMs: Ms): readonly BurnPair[] {
-  const tracked = new Set(['5m', '30m', '1h', '6h', '3d'])
-  return burnPairs(periodMs).filter((pair) => tracked.has(pair.long) && tracked.has(pair.short))
 }
 
 function nameOf(pair: BurnPair): string {

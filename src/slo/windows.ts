@@ -6,7 +6,7 @@ export const HOUR_MS: Ms = 60 * MINUTE_MS
 export const DAY_MS: Ms = 24 * HOUR_MS
 
 /** `period` is the one that the objective is promised for (`slo.window` in the file). */
-export type WindowName = '5m' | '30m' | '1h' | '6h' | '3d' | 'period'
+export type WindowName = '5m' | '30m' | '1h' | '2h' | '6h' | '1d' | '3d' | 'period'
 
 export interface WindowSpec {
   readonly name: WindowName
@@ -21,7 +21,9 @@ export function windowsFor(periodMs: Ms): readonly WindowSpec[] {
     { name: '5m', spanMs: 5 * MINUTE_MS, slices: 20 },
     { name: '30m', spanMs: 30 * MINUTE_MS, slices: 30 },
     { name: '1h', spanMs: HOUR_MS, slices: 30 },
+    { name: '2h', spanMs: 2 * HOUR_MS, slices: 30 },
     { name: '6h', spanMs: 6 * HOUR_MS, slices: 36 },
+    { name: '1d', spanMs: DAY_MS, slices: 36 },
     { name: '3d', spanMs: 3 * DAY_MS, slices: 36 },
   ]
   const cut = fixed.map((window) => ({ ...window, spanMs: Math.min(window.spanMs, periodMs) }))

@@ -1,5 +1,6 @@
 /** The metrics of replicas, of the predictor and of the process. */
 import type { MetricRow } from './metric-row.ts'
+import { STEERING_METRICS } from './steering-metric-rows.ts'
 
 export const GLOBAL_METRICS = {
   predictionError: {
@@ -27,14 +28,7 @@ export const GLOBAL_METRICS = {
     labels: ['model', 'state'],
     help: 'May predictions shed? 1 for the state that the predictor is in, else 0.',
   },
-  desiredReplicas: {
-    name: 'sluice_desired_replicas',
-    type: 'gauge',
-    unit: 'replicas',
-    scope: 'global',
-    labels: ['model'],
-    help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while predictions are not trusted.',
-  },
+  ...STEERING_METRICS,
   inFlight: {
     name: 'sluice_in_flight_requests',
     type: 'gauge',

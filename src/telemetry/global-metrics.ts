@@ -2,7 +2,7 @@
 import type { OfferedStream } from '../core/demand.ts'
 import type { BounceCause } from '../core/events.ts'
 import type { Settlement } from '../core/records.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import {
   type GlobalKey,
   globalInstruments,
@@ -12,6 +12,7 @@ import {
 } from './instruments.ts'
 import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
+import type { ShadowEstimate } from './shadow-estimate.ts'
 import { TenantMetrics } from './tenant-metrics.ts'
 
 export interface BuildFacts {
@@ -43,6 +44,7 @@ export class GlobalMetrics {
   readonly #ports: SamplePorts
   readonly #quantile: string
   readonly #coverage = new Map<string, Coverage>()
+  readonly #shownReplicas = new Set<string>()
   #models: readonly string[] = []
   #cpuSec = 0
 
@@ -109,6 +111,21 @@ export class GlobalMetrics {
     observeSeconds(this.#set.on.decisionDuration, durationMs)
   }
 
+  /** The weight that load balancers upstream are told. */
+  weighed(ratio: Ratio): void {
+    this.#set.on.upstreamWeight.set(ratio)
+  }
+
+  /** Only what can be said is shown. */
+  estimated(estimate: ShadowEstimate | undefined): void {
+    const { shadowEstimate } = this.#set.on
+    shadowEstimate.reset()
+    for (const { model, class: className, shadowRatio, enforcedRatio } of estimate?.classes ?? []) {
+      setOrRemove(shadowEstimate, { model, class: className, mode: 'shadow' }, shadowRatio)
+      setOrRemove(shadowEstimate, { model, class: className, mode: 'enforce' }, enforcedRatio)
+    }
+  }
+
   /** The configuration in force, and whether the last attempt to load one went well. */
   loaded(config: LoadedFacts, atUnixMs: Ms): void {
     const { on } = this.#set
@@ -142,15 +159,30 @@ export class GlobalMetrics {
     coverage.samples++
   }
 
-  /** Reads the ports into the gauges; `demandOf` tells what was offered to a model, undefined while nobody knows. */
-  refresh(nowMs: Ms, demandOf: (model: string) => readonly OfferedStream[] | undefined): void {
+  /**
+   * Work that reads the ports into the gauges, in pieces of a millisecond at most, after each of which the page is whole;
+   * `demandOf` tells what was offered to a model, undefined while nobody knows.
+   */
+  *refreshing(
+    nowMs: Ms,
+    demandOf: (model: string) => readonly OfferedStream[] | undefined,
+  ): Generator<() => void> {
+    yield () => this.tenants.refresh()
+    for (const model of this.#models) yield () => this.#refreshDesired(model, demandOf(model))
+    yield () => this.#refreshRest()
+    const replicas = this.#ports.replicas()
+    const names = new Set(replicas.map(({ name }) => name))
+    for (const name of this.#shownReplicas) if (!names.has(name)) yield () => this.#forgetReplica(name)
+    for (const replica of replicas) yield () => this.#refreshReplica(replica, nowMs)
+  }
+
+  #refreshDesired(model: string, demand: readonly OfferedStream[] | undefined): void {
+    const wanted = demand === undefined ? undefined : this.#ports.replicasWanted(model, demand)
+    setOrRemove(this.#set.on.desiredReplicas, { model }, wanted)
+  }
+
+  #refreshRest(): void {
     const { on } = this.#set
-    this.tenants.refresh()
-    for (const model of this.#models) {
-      const demand = demandOf(model)
-      const wanted = demand === undefined ? undefined : this.#ports.replicasWanted(model, demand)
-      setOrRemove(on.desiredReplicas, { model }, wanted)
-    }
     const waiting = this.#ports.waiting()
     on.waitingRequests.set(finiteOrZero(waiting.requests))
     on.waitingTokens.set(finiteOrZero(waiting.tokens))
@@ -159,7 +191,6 @@ export class GlobalMetrics {
     on.clientConnections.set(finiteOrZero(holding.clientConnections))
     on.bufferedBytes.set(finiteOrZero(holding.bodyBytes))
     this.#refreshPredictor()
-    this.#refreshReplicas(this.#ports.replicas(), nowMs)
     const runtime = this.#ports.runtime()
     on.eventLoopLag.set({ quantile: '0.5' }, finiteOrZero(runtime.loopLag.p50Ms / 1000))
     on.eventLoopLag.set({ quantile: '0.99' }, finiteOrZero(runtime.loopLag.p99Ms / 1000))
@@ -183,31 +214,31 @@ export class GlobalMetrics {
     }
   }
 
-  #refreshReplicas(replicas: readonly ReplicaSample[], nowMs: Ms): void {
+  #refreshReplica({ name: replica, state, ledger, gauges, connections }: ReplicaSample, nowMs: Ms): void {
     const { on } = this.#set
-    const shown = [
-      on.inFlight,
-      on.backlog,
-      on.kvUsage,
-      on.scrapeAge,
-      on.upstreamConnections,
-      on.ledgerDrift,
-      on.replicaState,
-    ] as const
-    for (const gauge of shown) gauge.reset()
-    for (const { name: replica, state, ledger, gauges, connections } of replicas) {
-      on.inFlight.set({ replica }, finiteOrZero(ledger.inFlightRequests))
-      on.backlog.set({ replica }, finiteOrZero(ledger.backlogTokens))
-      on.upstreamConnections.set({ replica }, finiteOrZero(connections))
-      for (const other of LABEL_VALUES.replicaState) {
-        on.replicaState.set({ replica, state: other }, other === state ? 1 : 0)
-      }
-      if (gauges === undefined) continue
-      on.scrapeAge.set({ replica }, finiteOrZero(Math.max(0, nowMs - gauges.seenAtMs) / 1000))
-      const reported = gauges.runningRequests + gauges.waitingRequests
-      on.ledgerDrift.set({ replica }, finiteOrZero(reported - ledger.inFlightRequests))
-      if (gauges.kvUsageRatio !== undefined) on.kvUsage.set({ replica }, finiteOrZero(gauges.kvUsageRatio))
+    this.#shownReplicas.add(replica)
+    on.inFlight.set({ replica }, finiteOrZero(ledger.inFlightRequests))
+    on.backlog.set({ replica }, finiteOrZero(ledger.backlogTokens))
+    on.upstreamConnections.set({ replica }, finiteOrZero(connections))
+    for (const other of LABEL_VALUES.replicaState) {
+      on.replicaState.set({ replica, state: other }, other === state ? 1 : 0)
     }
+    const { seenAtMs, runningRequests = 0, waitingRequests = 0, kvUsageRatio } = gauges ?? {}
+    const seen = (value: number): number | undefined =>
+      gauges === undefined ? undefined : finiteOrZero(value)
+    setOrRemove(on.scrapeAge, { replica }, seen(Math.max(0, nowMs - (seenAtMs ?? nowMs)) / 1000))
+    const drift = runningRequests + waitingRequests - ledger.inFlightRequests
+    setOrRemove(on.ledgerDrift, { replica }, seen(drift))
+    setOrRemove(on.kvUsage, { replica }, kvUsageRatio === undefined ? undefined : seen(kvUsageRatio))
+  }
+
+  #forgetReplica(replica: string): void {
+    const { on } = this.#set
+    this.#shownReplicas.delete(replica)
+    const { inFlight, backlog, kvUsage, scrapeAge, ledgerDrift, upstreamConnections } = on
+    for (const gauge of [inFlight, backlog, kvUsage, scrapeAge, ledgerDrift, upstreamConnections])
+      gauge.remove({ replica })
+    for (const state of LABEL_VALUES.replicaState) on.replicaState.remove({ replica, state })
   }
 }
 

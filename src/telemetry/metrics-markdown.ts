@@ -47,7 +47,7 @@ function tableRow({ name, type, unit, labels, help }: MetricRow): string {
 function labelRows(): string[] {
   const fixed: ReadonlyArray<readonly [string, readonly string[]]> = [
     ['`sli`', ['all', 'ttft', 'tpot', 'e2e']],
-    ['`window`', ['5m', '30m', '1h', '6h', '3d', 'period']],
+    ['`window`', ['5m', '30m', '1h', '2h', '6h', '1d', '3d', 'period']],
     ['`outcome`', LABEL_VALUES.outcome],
     ['`reason` of `sluice_shed_total`', LABEL_VALUES.reason],
     ['`reason` of `sluice_upstream_bounces_total`', LABEL_VALUES.bounce],

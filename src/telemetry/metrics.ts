@@ -2,11 +2,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Registry } from 'prom-client'
 import type { OfferedStream } from '../core/demand.ts'
+import { takesWork } from '../core/eligible.ts'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import type { Attainment, SeriesKey, SloCatalog } from '../slo/attainment.ts'
 import { OTHER } from '../slo/attainment.ts'
 import { OfferedDemand } from '../slo/offered.ts'
+import { type Headroom, headroomRatio } from '../slo/upstream-weight.ts'
 import { ClassMetrics } from './class-metrics.ts'
 import { type BuildFacts, GlobalMetrics } from './global-metrics.ts'
 import { type Bounds, boundsWith } from './instruments.ts'
@@ -31,6 +33,11 @@ export const CONTENT_TYPES: Readonly<Record<MetricsFormat, string>> = {
   openmetrics: 'application/openmetrics-text; version=1.0.0; charset=utf-8',
 }
 
+export type Page = Buffer<ArrayBuffer>
+
+/** A part of a page, or work that leaves none. */
+type Piece = () => string | undefined | Promise<string>
+
 /** A scrape gives way to traffic after so long, in ms; one piece takes about one more. */
 const SLICE_MS: Ms = 1
 
@@ -40,7 +47,7 @@ export class Metrics {
   readonly #demand: OfferedDemand
   readonly #classes = new Map<string, ClassMetrics>()
   #bounds: Bounds = boundsWith([])
-  #scrapes = new Map<MetricsFormat, Promise<string>>()
+  readonly #scrapes = new Map<MetricsFormat, Promise<Page>>()
 
   constructor(options: MetricsOptions) {
     this.#options = options
@@ -92,8 +99,25 @@ export class Metrics {
     this.#demand.settled(key.model, key.class, settlement, this.#options.nowMs())
   }
 
-  /** The page of all metrics. Scrapes of one format at the same time share one page. */
-  scrape(format: MetricsFormat): Promise<string> {
+  /** What the fleet can carry over what is offered to it; undefined while nobody knows. */
+  headroomRatio(): Ratio | undefined {
+    const { ports, attainment } = this.#options
+    const nowMs = this.#options.nowMs()
+    const takers = ports.replicas().filter(takesWork)
+    const models = attainment.catalog.models.flatMap((model): Headroom[] => {
+      const demand = this.#demand.of(model, nowMs) ?? []
+      const requestsPerSec = demand.reduce((sum, stream) => sum + stream.requestsPerSec, 0)
+      const live = takers.filter(({ models: served }) => served.includes(model)).length
+      if (live === 0) return [{ requestsPerSec, ratio: 0 }]
+      const wanted = demand.length === 0 ? undefined : ports.replicasWanted(model, demand)
+      const share = live / (ports.instances?.() ?? 1)
+      return wanted === undefined || !(wanted > 0) ? [] : [{ requestsPerSec, ratio: share / wanted }]
+    })
+    return headroomRatio(models)
+  }
+
+  /** The page of all metrics in UTF-8. Scrapes of one format at the same time share one page. */
+  scrape(format: MetricsFormat): Promise<Page> {
     const running = this.#scrapes.get(format)
     if (running !== undefined) return running
     const scrape = this.#print(format).finally(() => this.#scrapes.delete(format))
@@ -106,27 +130,38 @@ export class Metrics {
     return this.#demand.of(model, this.#options.nowMs())
   }
 
-  async #print(format: MetricsFormat): Promise<string> {
-    const page: string[] = []
+  async #print(format: MetricsFormat): Promise<Page> {
     const nowMs = this.#options.nowMs()
-    this.global.refresh(nowMs, (model) => this.#demand.of(model, nowMs))
-    for (const set of this.#classes.values()) set.refresh()
+    const page: Page[] = []
+    let lines: string[] = []
     let sliceAtMs = performance.now()
-    for (const [key, row] of METRIC_ROWS) {
-      page.push(header(row, format))
-      for (const piece of this.#pieces(key, row)) {
-        const lines = await piece()
-        if (lines !== '') page.push(lines)
-        if (performance.now() - sliceAtMs < SLICE_MS) continue
-        await nextTurn()
-        sliceAtMs = performance.now()
-      }
+    for (const piece of this.#work(format, nowMs)) {
+      const text = await piece()
+      if (text !== undefined && text !== '') lines.push(text)
+      if (performance.now() - sliceAtMs < SLICE_MS) continue
+      page.push(encoded(lines))
+      lines = []
+      await nextTurn()
+      sliceAtMs = performance.now()
     }
-    return `${page.join('\n')}\n${format === 'openmetrics' ? '# EOF\n' : ''}`
+    if (format === 'openmetrics') lines.push('# EOF')
+    page.push(encoded(lines))
+    return Buffer.concat(page)
+  }
+
+  /** Brings everything up to date, then prints it row by row. */
+  *#work(format: MetricsFormat, nowMs: Ms): Generator<Piece> {
+    for (const step of this.global.refreshing(nowMs, (model) => this.#demand.of(model, nowMs)))
+      yield () => void step()
+    for (const set of this.#classes.values()) yield () => void set.refresh()
+    for (const [key, row] of METRIC_ROWS) {
+      yield () => header(row, format)
+      yield* this.#pieces(key, row)
+    }
   }
 
   /** What prints a row: a piece for each registry that has it, or for each series that has windows. */
-  *#pieces(key: MetricKey, row: MetricRow): Generator<() => string | Promise<string>> {
+  *#pieces(key: MetricKey, row: MetricRow): Generator<Piece> {
     const { attainment, nowMs } = this.#options
     if (isWindowKey(key)) {
       for (const series of attainment.keys()) yield () => windowLines(key, attainment, series, nowMs())
@@ -146,6 +181,11 @@ export class Metrics {
     this.#classes.set(id, made)
     return made
   }
+}
+
+/** Lines with their ends; encoded slice by slice, since a whole page takes milliseconds. */
+function encoded(lines: readonly string[]): Page {
+  return Buffer.from(lines.length === 0 ? '' : `${lines.join('\n')}\n`)
 }
 
 /** Sample lines of one metric, without its header. */

@@ -7,6 +7,7 @@ import type { TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import { Attainment, OTHER, type SloCatalog } from '../slo/attainment.ts'
 import { type HealthState, type SeriesHealth, SloHealth } from '../slo/slo-health.ts'
+import { UpstreamWeight } from '../slo/upstream-weight.ts'
 import { DecisionRing } from './decision-ring.ts'
 import type { BuildFacts, LoadedFacts } from './global-metrics.ts'
 import { Journal } from './journal.ts'
@@ -15,6 +16,7 @@ import { Metrics } from './metrics.ts'
 import { type OpenDecision, REQUEST_EVENT, requestFields } from './request-line.ts'
 import type { RequestSink } from './request-sink.ts'
 import type { SamplePorts } from './samples.ts'
+import type { ShadowEstimate } from './shadow-estimate.ts'
 import { Timeline } from './timeline.ts'
 import { TtftPairs } from './ttft-pairs.ts'
 
@@ -33,6 +35,8 @@ export interface ObserverOptions {
   readonly predictionQuantile?: string
   /** Whoever else wants to know how requests end. */
   readonly sink?: RequestSink | undefined
+  /** Hears of each settlement once it is counted. */
+  readonly onCounted?: (settlement: Settlement) => void
   readonly ring?: { readonly entries: number; readonly bytes: number }
 }
 
@@ -58,13 +62,17 @@ export class Observer {
   readonly timeline: Timeline
   readonly journal = new Journal()
   readonly ttftPairs = new TtftPairs()
+  /** What load balancers upstream are told. */
+  readonly weight: UpstreamWeight
   readonly log: Log
   readonly #health: SloHealth
   readonly #sink: RequestSink | undefined
   readonly #open = new Map<string, OpenDecision>()
+  readonly #onCounted: (settlement: Settlement) => void
   readonly #nowMs: () => Ms
   readonly #unixMs: () => Ms
   readonly #nameOf: (replicaId: ReplicaId) => string
+  #estimate: ShadowEstimate | undefined
   #states = new Map<string, HealthState>()
 
   constructor(options: ObserverOptions) {
@@ -73,9 +81,12 @@ export class Observer {
     this.metrics = new Metrics({ attainment: this.attainment, ports, build, predictionQuantile, nowMs })
     this.decisions = new DecisionRing(ring.entries, ring.bytes)
     this.timeline = new Timeline(nowMs())
+    this.weight = new UpstreamWeight(nowMs())
+    this.metrics.global.weighed(this.weight.ratio)
     this.log = options.log
     this.#health = new SloHealth(this.attainment)
     this.#sink = options.sink
+    this.#onCounted = options.onCounted ?? (() => {})
     this.#nowMs = nowMs
     this.#unixMs = options.unixMs
     this.#nameOf = options.replicaName ?? ((replicaId) => replicaId)
@@ -100,6 +111,7 @@ export class Observer {
     this.timeline.settled(key, settlement, open?.decision.wouldHave, nowMs)
     this.ttftPairs.settled(settlement, nowMs)
     this.decisions.settled(settlement)
+    this.#onCounted(settlement)
     const fields = requestFields(settlement, exchange, this.#nameOf, open)
     this.log.line('info', REQUEST_EVENT, fields)
     const decisions = [open?.earlier, open?.decision].filter((decision) => decision !== undefined)
@@ -189,6 +201,22 @@ export class Observer {
       })
     }
     return now
+  }
+
+  /** Weighs the fleet against its demand; to be called every few seconds. */
+  reweigh(): void {
+    this.weight.update(this.metrics.headroomRatio(), this.#nowMs())
+    this.metrics.global.weighed(this.weight.ratio)
+  }
+
+  /** What enforcing would have attained, by simulation; undefined while nobody can say. */
+  get estimate(): ShadowEstimate | undefined {
+    return this.#estimate
+  }
+
+  onEstimate(estimate: ShadowEstimate | undefined): void {
+    this.#estimate = estimate
+    this.metrics.global.estimated(estimate)
   }
 
   /** Writes out what the log still holds. */

@@ -85,12 +85,14 @@ function sizeFields({
   offer,
   promptTokens,
   outputTokens,
+  cachedTokens,
   countedBy,
   oversizedFrames,
 }: Settlement): LogFields {
   return {
     prompt_tokens: rounded(promptTokens),
     prompt_tokens_estimated: rounded(offer.promptTokens),
+    cached_tokens: cachedTokens,
     output_tokens: outputTokens,
     counted_by: countedBy,
     oversized_frames: oversizedFrames,

@@ -67,6 +67,8 @@ export interface SamplePorts {
   readonly holding: () => HoldingSample
   readonly trust: () => readonly TrustSample[]
   readonly runtime: () => RuntimeSample
+  /** How many Sluices share the replicas; default 1. */
+  readonly instances?: () => number
   /** Replicas of the model that would carry such a demand, a fraction; undefined when nobody can say. */
   readonly replicasWanted: (model: string, demand: readonly OfferedStream[]) => number | undefined
 }

@@ -90,7 +90,8 @@ describe('/slo', () => {
               goodput_requests_per_second: 0.1,
             },
           },
-          ttft: { '5m': { samples: 1 }, '1h': { samples: 1 } },
+          ttft: { '5m': { samples: 1 }, '1h': { samples: 1 }, '6h': { samples: 1 }, period: { samples: 1 } },
+          e2e: { '5m': { samples: 1 } },
         },
       ],
     })
@@ -98,7 +99,9 @@ describe('/slo', () => {
       '5m',
       '30m',
       '1h',
+      '2h',
       '6h',
+      '1d',
       '3d',
       'period',
     ])

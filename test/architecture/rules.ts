@@ -31,6 +31,7 @@ const EVERYTHING = [
   'sim',
   'emulator',
   'load',
+  'replay',
   'exports',
   'otel',
 ]
@@ -44,6 +45,7 @@ export const FOLDERS: readonly FolderRule[] = [
   { name: 'engines', pure: true, mayImport: to('core') },
   { name: 'errors.ts', pure: true, mayImport: [] },
   { name: 'sim', pure: true, mayImport: to('core', 'estimate', 'policies', 'slo') },
+  { name: 'replay', pure: true, mayImport: to('core', 'estimate', 'slo', 'sim') },
   { name: 'upstream', pure: false, mayImport: to('core', 'engines', 'errors.ts') },
   {
     name: 'edge',

@@ -1,5 +1,5 @@
 /** A terminal that remembers what was written to it. */
-
+import { Readable } from 'node:stream'
 import { runCli } from '../../src/cli/program.ts'
 import type { Terminal } from '../../src/cli/terminal.ts'
 
@@ -12,7 +12,7 @@ export interface Ran {
 /** Runs one command line in this process. */
 export async function run(
   args: readonly string[],
-  options: { stdin?: string; env?: Terminal['env'] } = {},
+  options: { stdin?: string | Uint8Array; env?: Terminal['env'] } = {},
 ): Promise<Ran> {
   const ran = { out: '', err: '', code: 0 }
   await runCli(args, {
@@ -22,7 +22,8 @@ export async function run(
     err: (text) => {
       ran.err += text
     },
-    readStdin: async () => options.stdin ?? '',
+    readStdin: async () => String(options.stdin ?? ''),
+    stdin: Readable.from([Buffer.from(options.stdin ?? '')]),
     env: options.env ?? {},
     colors: false,
     exitWith: (code) => {

@@ -24,7 +24,7 @@ describe('the watch over SLO health', () => {
     const health = () => {
       throw new Error('broken')
     }
-    watchSloHealth({ health, onFault: (error) => faults.push(error) }, clock)
+    watchSloHealth({ health, reweigh: () => {}, onFault: (error) => faults.push(error) }, clock)
     clock.advance(2 * SLO_WATCH_MS)
     expect(faults).toHaveLength(2)
   })

@@ -229,6 +229,12 @@ const FAULTS: readonly [string, string, string, string?][] = [
   ],
   [`${MINIMAL}classes: { "a b": {} }\n`, '4:12 classes.a b', 'can not be a name', 'letters'],
   [`${MINIMAL}admin: { listen: 0.0.0.0:9090 }\n`, '4:18 admin.listen', 'no token', 'admin.token'],
+  [
+    `${MINIMAL}admin: { agent: 127.0.0.1:9090 }\n`,
+    '4:17 admin.agent',
+    'the admin port already listens',
+    'another port',
+  ],
   [`${MINIMAL}admin: { listen: 127.0.0.1:8080 }\n`, '4:18 admin.listen', 'already listens', 'another port'],
   [
     `${MINIMAL}products: [{ name: a, match: {}, class: chat }]\n`,

@@ -67,7 +67,7 @@ describe('a whole Sluice', () => {
   it('watches over its promises until it drains', async () => {
     const clock = new ManualClock()
     await start({ clock })
-    expect(clock.pending).toBe(1)
+    expect(clock.pending).toBe(2)
     await rig.running.drain()
     expect(clock.pending).toBe(0)
   })

@@ -16,7 +16,7 @@ describe('the page, read back', () => {
     const settlement = good()
     observer.onSettled(settlement)
     observer.onSettled({ ...settlement, ttftMs: 700 })
-    const page = await observer.metrics.scrape('text')
+    const page = String(await observer.metrics.scrape('text'))
     const { series, histograms } = read(page)
     const lines = page.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
     const ofHistograms = lines.filter((line) => /^\w+_(bucket|sum|count)[{ ]/.test(line))

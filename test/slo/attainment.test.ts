@@ -85,13 +85,15 @@ describe('Attainment', () => {
     attainment.count(late(), 0)
     const badAfter = (nowMs: number) =>
       attainment.windows.map(({ name }) => attainment.share(key, 'all', name, nowMs).bad)
-    expect(badAfter(4 * MINUTE_MS)).toEqual([1, 1, 1, 1, 1, 1])
-    expect(badAfter(6 * MINUTE_MS)).toEqual([0, 1, 1, 1, 1, 1])
-    expect(badAfter(35 * MINUTE_MS)).toEqual([0, 0, 1, 1, 1, 1])
-    expect(badAfter(2 * HOUR_MS)).toEqual([0, 0, 0, 1, 1, 1])
-    expect(badAfter(7 * HOUR_MS)).toEqual([0, 0, 0, 0, 1, 1])
-    expect(badAfter(4 * DAY_MS)).toEqual([0, 0, 0, 0, 0, 1])
-    expect(badAfter(31 * DAY_MS)).toEqual([0, 0, 0, 0, 0, 0])
+    expect(badAfter(4 * MINUTE_MS)).toEqual([1, 1, 1, 1, 1, 1, 1, 1])
+    expect(badAfter(6 * MINUTE_MS)).toEqual([0, 1, 1, 1, 1, 1, 1, 1])
+    expect(badAfter(35 * MINUTE_MS)).toEqual([0, 0, 1, 1, 1, 1, 1, 1])
+    expect(badAfter(1.5 * HOUR_MS)).toEqual([0, 0, 0, 1, 1, 1, 1, 1])
+    expect(badAfter(3 * HOUR_MS)).toEqual([0, 0, 0, 0, 1, 1, 1, 1])
+    expect(badAfter(7 * HOUR_MS)).toEqual([0, 0, 0, 0, 0, 1, 1, 1])
+    expect(badAfter(2 * DAY_MS)).toEqual([0, 0, 0, 0, 0, 0, 1, 1])
+    expect(badAfter(4 * DAY_MS)).toEqual([0, 0, 0, 0, 0, 0, 0, 1])
+    expect(badAfter(31 * DAY_MS)).toEqual([0, 0, 0, 0, 0, 0, 0, 0])
   })
 
   it('keeps counting and forgetting when the clock steps back', () => {

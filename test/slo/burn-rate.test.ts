@@ -88,6 +88,13 @@ describe('SloHealth', () => {
     expect(state(71 * HOUR_MS)).toBe('burning')
   })
 
+  it('knows every pair that the period has, days included', () => {
+    const { feed, health } = setUp()
+    // A day and a half at four times the budget: too slow for the pairs of hours, and for three days.
+    for (let hour = 0; hour < 36; hour++) feed(96, 4, hour * HOUR_MS)
+    expect(health.evaluate(35.5 * HOUR_MS)).toMatchObject([{ state: 'burning', raisedBy: '1d/2h' }])
+  })
+
   it('is unknown with nothing to judge', () => {
     expect(setUp().state(0)).toBe('unknown')
   })

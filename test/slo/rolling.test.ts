@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { QUANTILE_ERROR_RATIO, RollingQuantiles } from '../../src/slo/rolling-quantiles.ts'
 import { RollingSums } from '../../src/slo/rolling-sums.ts'
-import { ForwardClock } from '../../src/slo/windows.ts'
+import { DAY_MS, ForwardClock, HOUR_MS } from '../../src/slo/windows.ts'
 
 const anySteps = fc.array(
   fc.record({
@@ -81,7 +81,7 @@ describe('RollingQuantiles', () => {
     })
     fc.assert(
       fc.property(samples, (values) => {
-        const quantiles = new RollingQuantiles(0)
+        const quantiles = new RollingQuantiles(30 * DAY_MS, 0)
         for (const value of values) quantiles.add(value, 0)
         const told = quantiles.over('5m', 0)
         const sorted = [...values].sort((a, b) => a - b)
@@ -98,7 +98,7 @@ describe('RollingQuantiles', () => {
   })
 
   it('has none without samples, leaves out what is no number and takes the extremes', () => {
-    const quantiles = new RollingQuantiles(0)
+    const quantiles = new RollingQuantiles(30 * DAY_MS, 0)
     quantiles.add(Number.NaN, 0)
     quantiles.add(Number.POSITIVE_INFINITY, 0)
     expect(quantiles.over('5m', 0)).toBeUndefined()
@@ -107,6 +107,10 @@ describe('RollingQuantiles', () => {
     expect(quantiles.over('5m', 0)?.samples).toBe(2)
     expect(quantiles.over('5m', 3_000_000)).toBeUndefined()
     expect(quantiles.over('1h', 3_000_000)?.samples).toBe(2)
+    expect(quantiles.over('1h', 2 * HOUR_MS)).toBeUndefined()
+    expect(quantiles.over('6h', 2 * HOUR_MS)?.samples).toBe(2)
+    expect(quantiles.over('period', 29 * DAY_MS)?.samples).toBe(2)
+    expect(quantiles.over('period', 33 * DAY_MS)).toBeUndefined()
   })
 })
 

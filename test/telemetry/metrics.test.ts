@@ -40,7 +40,7 @@ describe('a scrape', () => {
     const { observer } = rig()
     observer.onSettled(good())
     observer.onDecision(decisionOf(good().offer))
-    const page = await observer.metrics.scrape('text')
+    const page = String(await observer.metrics.scrape('text'))
     const headers = [...page.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type])
     expect(headers).toEqual(rows.map(({ name, type }) => [name, type]))
     for (const key of samplesOf(page).keys()) {
@@ -60,7 +60,7 @@ describe('a scrape', () => {
 
   it('is OpenMetrics when asked: families without _total, samples with it, an end mark', async () => {
     const { observer } = rig()
-    const page = await observer.metrics.scrape('openmetrics')
+    const page = String(await observer.metrics.scrape('openmetrics'))
     expect(page).toMatch(/^# TYPE sluice_slo_events counter$/m)
     expect(page).toMatch(/^sluice_slo_events_total\{/m)
     expect(page).not.toMatch(/^# TYPE \S+_total /m)
@@ -81,7 +81,7 @@ describe('a scrape', () => {
       await new Promise(setImmediate)
     }
     expect(settled).toBeGreaterThan(1)
-    const samples = samplesOf(await page)
+    const samples = samplesOf(String(await page))
     for (const [series, events] of samples) {
       if (!series.startsWith('sluice_slo_events_total')) continue
       const goodEvents = samples.get(series.replace('_slo_', '_slo_good_'))
@@ -90,7 +90,7 @@ describe('a scrape', () => {
   })
 
   it('starts every indicator of every model, class and product at 0', async () => {
-    const samples = samplesOf(await rig().observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await rig().observer.metrics.scrape('text')))
     for (const [name, slis] of [
       ['chat', ['all', 'ttft', 'tpot']],
       ['agent', ['all', 'ttft', 'e2e']],
@@ -116,7 +116,7 @@ describe('a scrape', () => {
     observer.onSettled(good())
     observer.onSettled(shed())
     observer.onSettled(settlementOf({ offer: offerOf(batch) }))
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     const chatSeries = 'model="m",class="chat"'
     expect(samples.get(`sluice_slo_events_total{${chatSeries},product="p",sli="all"}`)).toBe(2)
     expect(samples.get(`sluice_slo_good_events_total{${chatSeries},product="p",sli="all"}`)).toBe(1)
@@ -139,7 +139,7 @@ describe('a scrape', () => {
     const { observer } = rig()
     for (const ttftMs of [449, 450, 451])
       observer.onSettled(settlementOf({ offer: offerOf(chat), ttftMs, tpotMs: 55 }))
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     expect(samples.get('sluice_time_to_first_token_seconds_bucket{le="0.45",model="m",class="chat"}')).toBe(2)
     expect(
       samples.get('sluice_time_per_output_token_seconds_bucket{le="0.055",model="m",class="chat"}'),
@@ -160,7 +160,7 @@ describe('a scrape', () => {
     observer.onSettled({ ...good(), predictedTtftMs: 0 })
     observer.onDecided(Number.NaN)
     observer.onClamped('t', 'evil')
-    const page = await observer.metrics.scrape('text')
+    const page = String(await observer.metrics.scrape('text'))
     expect(page).not.toMatch(/evil|NaN/)
     expect(samplesOf(page).get('sluice_requests_total{model="other",class="chat",outcome="completed"}')).toBe(
       1,
@@ -171,7 +171,7 @@ describe('a scrape', () => {
   it('has the same series after 10 000 invented names as before', async () => {
     const { observer } = rig()
     observer.onSettled(good())
-    const series = async () => [...samplesOf(await observer.metrics.scrape('text')).keys()]
+    const series = async () => [...samplesOf(String(await observer.metrics.scrape('text'))).keys()]
     const settle = (name: string) => {
       const slo = sloOf({ ...chat, name: `class-${name}` })
       observer.onSettled(good({ pool: name, product: name, tenant: name, route: name, requestId: name, slo }))
@@ -189,7 +189,7 @@ describe('a scrape', () => {
     clock.nowMs = 10_000
     const gauges = { seenAtMs: 8000, runningRequests: 5, waitingRequests: 1, kvUsageRatio: 0.5 }
     parts.replicas = [replicaOf({ gauges }), replicaOf({ name: 'r2', state: 'down' })]
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     expect(samples.get('sluice_in_flight_requests{replica="r1"}')).toBe(3)
     expect(samples.get('sluice_scrape_age_seconds{replica="r1"}')).toBe(2)
     expect(samples.get('sluice_ledger_drift_requests{replica="r1"}')).toBe(3)
@@ -201,7 +201,7 @@ describe('a scrape', () => {
     expect(samples.get('sluice_replica_state{replica="r2",state="live"}')).toBe(0)
     expect(samples.has('sluice_kv_usage_ratio{replica="r2"}')).toBe(false)
     parts.replicas = []
-    expect(await observer.metrics.scrape('text')).not.toMatch(/replica="r/)
+    expect(String(await observer.metrics.scrape('text'))).not.toMatch(/replica="r/)
   })
 
   it('tells what each tenant of the file got, and joins the others', async () => {
@@ -215,7 +215,7 @@ describe('a scrape', () => {
     observer.onSettled(good({ tenant: 'acme' }))
     observer.onSettled(shed({ tenant: 'acme' }))
     observer.onSettled(good({ tenant: 'stranger' }))
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     const requests = (tenant: string, slo: string) =>
       samples.get(`sluice_tenant_requests_total{tenant="${tenant}",slo="${slo}"}`)
     expect([requests('acme', 'good'), requests('acme', 'bad'), requests('idle', 'good')]).toEqual([1, 1, 0])
@@ -224,13 +224,13 @@ describe('a scrape', () => {
     const share = (tenant: string) => samples.get(`sluice_tenant_share_ratio{tenant="${tenant}"}`)
     expect([share('acme'), share('idle')]).toEqual([0.75, 0.25])
     observer.onLoaded(tenants(['idle']))
-    expect(await observer.metrics.scrape('text')).not.toContain('tenant="acme"')
+    expect(String(await observer.metrics.scrape('text'))).not.toContain('tenant="acme"')
   })
 
   it('asks how many replicas would carry what was offered, and shows a finite answer only', async () => {
     const { observer, parts, clock } = rig()
     const wanted = async () =>
-      samplesOf(await observer.metrics.scrape('text')).get('sluice_desired_replicas{model="m"}')
+      samplesOf(String(await observer.metrics.scrape('text'))).get('sluice_desired_replicas{model="m"}')
     parts.replicasWanted = 3.4
     expect(await wanted()).toBeUndefined()
     observer.onDecision(decisionOf(good().offer))
@@ -246,7 +246,7 @@ describe('a scrape', () => {
   it('measures how far predictions were off and how often they covered', async () => {
     const { observer } = rig()
     for (const ttftMs of [100, 190, 200, 300]) observer.onSettled({ ...good(), ttftMs, predictedTtftMs: 200 })
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     expect(samples.get('sluice_ttft_prediction_coverage_ratio{model="m",quantile="gate"}')).toBe(0.75)
     expect(samples.get('sluice_ttft_prediction_error_ratio_count{model="m",direction="late"}')).toBe(1)
     expect(samples.get('sluice_ttft_prediction_error_ratio_sum{model="m",direction="early"}')).toBeCloseTo(
@@ -291,7 +291,7 @@ describe('a reload', () => {
     observer.onSettled(good())
     observer.onSettled(good({ product: 'none' }))
     reload(observer, { models: ['m', 'n'], classes: ['chat', 'agent'], products: ['p', 'q'] })
-    const samples = samplesOf(await observer.metrics.scrape('text'))
+    const samples = samplesOf(String(await observer.metrics.scrape('text')))
     const events = (rest: string) => samples.get(`sluice_slo_events_total{${rest},sli="all"}`)
     expect(events('model="m",class="chat",product="p"')).toBe(1)
     expect(events('model="m",class="chat",product="none"')).toBeUndefined()
@@ -304,7 +304,7 @@ describe('a reload', () => {
     const { observer } = rig()
     const faster = sloOf({ ...chat, ttftMs: 123 })
     reload(observer, { classFor: (name) => ({ chat: faster, agent, batch })[name] })
-    expect(await observer.metrics.scrape('text')).toContain('le="0.123"')
+    expect(String(await observer.metrics.scrape('text'))).toContain('le="0.123"')
   })
 
   it('says under which name the engines of a model know it', async () => {
@@ -313,7 +313,7 @@ describe('a reload', () => {
       observer.onLoaded({ catalog, digest: 'd', mode: 'off', servedNames: { [model]: servedName } })
     names('m', 'org/old')
     names('m', 'org/m')
-    const page = await observer.metrics.scrape('text')
+    const page = String(await observer.metrics.scrape('text'))
     expect(page.match(/^sluice_model_info\{.*$/gm)).toEqual([
       'sluice_model_info{model="m",served_name="org/m"} 1',
     ])
@@ -322,12 +322,12 @@ describe('a reload', () => {
   it('is told by digest, mode, success and time', async () => {
     const { observer } = rig()
     reload(observer, {})
-    let samples = samplesOf(await observer.metrics.scrape('text'))
+    let samples = samplesOf(String(await observer.metrics.scrape('text')))
     expect(samples.get('sluice_config_info{digest="new",mode="shadow"}')).toBe(1)
     expect(samples.get('sluice_config_last_reload_successful')).toBe(1)
     expect(samples.get('sluice_config_last_reload_success_timestamp_seconds')).toBe(1_700_000_000)
     observer.onReloadFailed()
-    samples = samplesOf(await observer.metrics.scrape('text'))
+    samples = samplesOf(String(await observer.metrics.scrape('text')))
     expect(samples.get('sluice_config_last_reload_successful')).toBe(0)
   })
 })

@@ -107,7 +107,7 @@ describe('other lines', () => {
     clock.nowMs = 10_000
     observer.onBounced('r1', 'reset', 'later')
     expect(lines('attempt_bounced').at(-1)).toMatchObject({ message: 'later', suppressed_before: 95 })
-    const page = await observer.metrics.scrape('text')
+    const page = String(await observer.metrics.scrape('text'))
     expect(page).toMatch(/bounces_total\{reason="reset"\} 102/)
     expect(page).toMatch(/log_suppressed_total 95/)
   })

@@ -87,12 +87,15 @@ export class RegionPainter {
     return fresh
   }
 
-  #draw(history: HistoryFigures, { events, unixOriginMs }: Overview): { charts: string; shadow: string } {
+  #draw(
+    history: HistoryFigures,
+    { events, unixOriginMs, estimate }: Overview,
+  ): { charts: string; shadow: string } {
     const { periodMs } = this.#ports.observer.attainment.catalog
     const spanMs = history.stepMs * history.perSec.good.length
     return {
       charts: String(chartsRegion({ history, events, unixOriginMs, periodMs })),
-      shadow: String(shadowRegion(history.shadow, spanMs)),
+      shadow: String(shadowRegion(history.shadow, spanMs, estimate)),
     }
   }
 }

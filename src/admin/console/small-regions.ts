@@ -1,6 +1,7 @@
 /** The short parts of the page: its state line, the waiting room, what shadow mode would have done, what happened. */
 import { html } from 'hono/html'
 import type { Ms } from '../../core/units.ts'
+import type { ShadowEstimate } from '../../telemetry/shadow-estimate.ts'
 import type { EventFigures } from '../overview/events.ts'
 import type { ShadowFigures } from '../overview/history.ts'
 import type { Overview } from '../overview/overview.ts'
@@ -40,22 +41,25 @@ export function waitingRegion({ waiting: { classes } }: Overview): Html {
 }
 
 const SHADOW_HEAD = html`<th scope="col">Class</th><th scope="col" class="n">Sent at once</th><th scope="col" class="n">Held</th><th scope="col">Refused</th>
-<th scope="col" class="n">…though it kept its promise</th><th scope="col" class="n">Attained by all</th><th scope="col" class="n">by those let through</th>`
+<th scope="col" class="n">…though it kept its promise</th><th scope="col" class="n">Attained</th><th scope="col" class="n">Enforced, estimate</th><th scope="col" class="n">Its check</th>`
 
 /** Empty where no shadow watched. */
-export function shadowRegion(shadow: readonly ShadowFigures[], spanMs: Ms): Html {
+export function shadowRegion(
+  shadow: readonly ShadowFigures[],
+  spanMs: Ms,
+  estimate: ShadowEstimate | null,
+): Html {
   if (shadow.length === 0) return html``
   const keys = shadow.map(({ key }) => key)
-  const rows = shadow.map(
-    ({ key, wouldAdmit, wouldWait, wouldShed, shedThoughGood, attainmentRatio, letThroughRatio }) => {
-      const all = wouldAdmit + wouldWait + wouldShed
-      return html`<tr id="s-${key.model}-${key.class}-${key.product}"><th scope="row">${promiseName(key, keys)}</th><td class="n">${shownCount(wouldAdmit)}</td><td class="n">${shownCount(wouldWait)}</td>
+  const rows = shadow.map(({ key, wouldAdmit, wouldWait, wouldShed, shedThoughGood, attainmentRatio }) => {
+    const told = estimate?.classes.find((each) => each.model === key.model && each.class === key.class)
+    const all = wouldAdmit + wouldWait + wouldShed
+    return html`<tr id="s-${key.model}-${key.class}-${key.product}"><th scope="row">${promiseName(key, keys)}</th><td class="n">${shownCount(wouldAdmit)}</td><td class="n">${shownCount(wouldWait)}</td>
 <td><span class="metered">${bar(wouldShed / all, 'warn')}<span>${shownCount(wouldShed)} <span class="soft">${shownAttainment(wouldShed / all)}</span></span></span></td>
-<td class="n">${shownCount(shedThoughGood)}</td><td class="n">${shownAttainment(attainmentRatio)}</td><td class="n">${shownAttainment(letThroughRatio)}</td></tr>`
-    },
-  )
+<td class="n">${shownCount(shedThoughGood)}</td><td class="n">${shownAttainment(attainmentRatio)}</td><td class="n">${shownAttainment(told?.enforcedRatio)}</td><td class="n soft">${shownAttainment(told?.shadowRatio)} <span class="soft">for ${shownAttainment(told?.measuredRatio)}</span></td></tr>`
+  })
   return html`<h2>Had it been enforcing</h2>
-<p class="aside">An estimate over the last ${shownSpan(spanMs)}: each request is judged as the shadow judged it when it came, under a load that enforcing would have lightened.</p>
+<p class="aside">Verdicts over the last ${shownSpan(spanMs)}, each as the shadow judged the request when it came, in a backlog that enforcing would not have let grow. ${estimate === null ? 'An estimate follows once a hundred requests have come.' : html`The estimate simulates the last ${shownSpan(estimate.spanMs)} with enforcing; its check simulates them as they were run, for what was measured.`}</p>
 ${table('What enforcing would have done', SHADOW_HEAD, rows, '')}`
 }
 

@@ -30,8 +30,6 @@ export interface ShadowFigures {
   readonly shedThoughGood: number
   /** Measured over all that were judged. */
   readonly attainmentRatio?: Ratio
-  /** The same without those that it would have shed, under the load that they were part of. */
-  readonly letThroughRatio?: Ratio
 }
 
 export interface HistoryFigures {
@@ -115,7 +113,6 @@ function shadowFigures({ key, counts }: SeriesHistory): ShadowFigures[] {
       wouldShed,
       shedThoughGood,
       ...(judged === 0 ? {} : { attainmentRatio: (servedGood + shedThoughGood) / judged }),
-      ...(servedGood + servedBad === 0 ? {} : { letThroughRatio: servedGood / (servedGood + servedBad) }),
     },
   ]
 }

@@ -1,5 +1,6 @@
 /** Everything that the console, `/overview` and `sluice top` show of this moment, as plain values. */
 import type { Ms, Ratio, Tokens } from '../../core/units.ts'
+import type { ShadowEstimate } from '../../telemetry/shadow-estimate.ts'
 import type { AdminPorts, ClassWaiting } from '../ports.ts'
 import { readiness } from '../readiness.ts'
 import { type DecisionFigures, decisionFigures } from './decisions.ts'
@@ -40,6 +41,8 @@ export interface Overview {
   }
   readonly replicas: readonly ReplicaFigures[]
   readonly events: readonly EventFigures[]
+  /** What enforcing would attain, in shadow mode; null while nobody can say. */
+  readonly estimate: ShadowEstimate | null
   /** The last ones; null for who has not shown the admin token. */
   readonly decisions: readonly DecisionFigures[] | null
 }
@@ -71,6 +74,7 @@ export function overview(ports: AdminPorts, withDecisions: boolean): Overview {
     promises,
     waiting: { requests, tokens, classes: ports.waitingByClass() },
     replicas: replicaFigures(ports),
+    estimate: observer.estimate ?? null,
     events: eventFigures(observer.journal.last(EVENTS_TOLD)),
     decisions: withDecisions
       ? decisionFigures(observer.decisions, { limit: DECISIONS_TOLD, shown: 'all', nameOf: namesOf(ports) })

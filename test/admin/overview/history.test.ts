@@ -47,7 +47,7 @@ describe('the history', () => {
     expect(burns[0]?.burn.filter((value) => value !== undefined)).toEqual([0, 0, 0, 0])
   })
 
-  it('sums up what enforcing would have done, and attainment without what it would have refused', () => {
+  it('sums up what enforcing would have done, and what was attained', () => {
     const timeline = new Timeline(0)
     const refuse = { kind: 'shed', reason: 'slo_unreachable' } as const
     const admit = { kind: 'admit', replicaId: 'r1', permitId: 0 } as const
@@ -63,7 +63,6 @@ describe('the history', () => {
         wouldShed: 4,
         shedThoughGood: 1,
         attainmentRatio: 0.7,
-        letThroughRatio: 1,
       },
     ])
     expect(figuresAt(new Timeline(0), 5000).shadow).toEqual([])
