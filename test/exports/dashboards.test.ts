@@ -124,8 +124,6 @@ describe('the dashboards together', () => {
     expect(unseen).toEqual([
       'sluice_slo_attainment_ratio',
       'sluice_goodput_requests_per_second',
-      'sluice_shadow_estimate_ratio',
-      'sluice_upstream_weight_ratio',
       'sluice_waiting_bytes',
       'sluice_oversized_frames_total',
       'sluice_clamped_requests_total',

@@ -224,6 +224,15 @@ function itself(): Row {
         { expr: select('clientConnections', OF_JOB), legend: `clients ${of}` },
         { expr: sumBy(['replica'], select('upstreamConnections', OF_JOB)), legend: '{{replica}}' },
       ]),
+      lines('Weight', 'What balancers upstream are told; informs, never ejects.', 'percentunit', [
+        { expr: select('upstreamWeight', OF_JOB), legend: of },
+      ]),
+      lines('In shadow: good share, estimated', 'Enforced, and as it ran to check that by.', 'percentunit', [
+        {
+          expr: `max by (class, mode) (${select('shadowEstimate', OF_MODEL)})`,
+          legend: '{{class}} {{mode}}',
+        },
+      ]),
       lines('Never judged', 'Malformed, unauthorised or unknown.', 'reqps', [
         { expr: sumBy(['reason'], rate('rejected', OF_JOB)), legend: '{{reason}}' },
       ]),
