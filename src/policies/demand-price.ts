@@ -9,7 +9,7 @@ const MEMORY_MS: Ms = 4000
 
 /** What one request asks of the engines, in ms of one replica's time. */
 export interface Demand {
-  /** Prefill time. */
+  /** Prefill time, with the pauses that running streams need after it. */
   readonly prefillMs: Ms
   /** Time of its slot over the number of slots; 0 where slots don't bind. */
   readonly slotMs: Ms

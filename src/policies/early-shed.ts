@@ -33,7 +33,8 @@ export function readDemands(
 
 function leastDemand({ options, value }: PlanJob<Job>, starts: readonly VirtualStart[]): Demand | undefined {
   let least: Demand | undefined
-  for (const { replica, prefillMs, residenceMs, sequences } of options) {
+  for (const { replica, residenceMs, sequences, ...work } of options) {
+    const prefillMs = work.prefillMs + work.pauseMs
     const slots = starts[replica]?.slotsFreeAtMs?.length
     const slotMs = slots === undefined ? 0 : (residenceMs * sequences) / Math.max(1, slots)
     if (least === undefined || prefillMs + slotMs < least.prefillMs + least.slotMs)

@@ -82,7 +82,8 @@ export function plannedOption(job: Job, view: Outlook, replica: number, tightest
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
   return {
     replica,
-    prefillMs: (ownMs + chunks * pauseMs(view, uncached / chunks, tightestTpotMs)) * risk,
+    prefillMs: ownMs * risk,
+    pauseMs: chunks * pauseMs(view, uncached / chunks, tightestTpotMs) * risk,
     residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,
     latencyMs: requestOverheadMs(model) * risk,

@@ -28,7 +28,12 @@ function jobs(rows: readonly Task[], machines: number): PlanJob<Task>[] {
     job: row,
     deadlineAtMs: row.deadlineAtMs,
     value: 1,
-    options: Array.from({ length: machines }, (_, replica) => ({ ...row, replica, latencyMs: 0 })),
+    options: Array.from({ length: machines }, (_, replica) => ({
+      ...row,
+      replica,
+      latencyMs: 0,
+      pauseMs: 0,
+    })),
   }))
 }
 
@@ -59,7 +64,7 @@ function replayed(plan: JobPlan<Task>, starts: readonly VirtualStart[]): Map<num
   for (const { job, replica } of plan.kept) {
     const machine = machines[replica]
     if (machine === undefined) throw new Error(`no machine ${replica}`)
-    atMs.set(job.id, place(machine, { ...job, latencyMs: 0 }))
+    atMs.set(job.id, place(machine, { ...job, latencyMs: 0, pauseMs: 0 }))
   }
   return atMs
 }
@@ -167,5 +172,12 @@ describe('least slack first', () => {
     const sorted = leastSlackFirst(rows)
     expect(sorted.map(({ enteredAtMs }) => enteredAtMs)).toEqual([3, 1, 2])
     expect(rows[0]?.enteredAtMs).toBe(2)
+  })
+
+  it('lets a pause delay whoever comes next, and not the first token before it', () => {
+    const work = { prefillMs: 10, pauseMs: 30, residenceMs: 0, sequences: 1, latencyMs: 2 }
+    const replica = virtualReplica(FREE)
+    expect(place(replica, work)).toBe(12)
+    expect(place(replica, work)).toBe(52)
   })
 })

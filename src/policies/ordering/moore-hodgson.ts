@@ -117,7 +117,7 @@ function costliest<T>({ entries, slotShare }: Machine<T>): number {
   let worst = 0
   let worstRatio = Number.NEGATIVE_INFINITY
   entries.forEach(({ planned, option }, position) => {
-    const ratio = (option.prefillMs + slotShare * option.residenceMs) / planned.value
+    const ratio = (option.prefillMs + option.pauseMs + slotShare * option.residenceMs) / planned.value
     if (ratio >= worstRatio) {
       worst = position
       worstRatio = ratio

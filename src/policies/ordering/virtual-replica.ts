@@ -3,8 +3,10 @@ import type { Ms } from '../../core/units.ts'
 
 /** What one job would take there. */
 export interface PlannedWork {
-  /** Time of the prefill machine, in ms, stretched by what running streams can bear. */
+  /** Time of the prefill machine until its own prompt is done, in ms. */
   readonly prefillMs: Ms
+  /** Time after it in which nobody else may prefill there, so that running streams keep their pace, in ms. */
+  readonly pauseMs: Ms
   /** Time from its first token until its slot is free again, in ms. */
   readonly residenceMs: Ms
   /** Slots that it needs, at least 1. */
@@ -41,7 +43,7 @@ export function firstTokenAtMs(replica: VirtualStart, work: PlannedWork): Ms {
 /** Puts it there. */
 export function place(replica: VirtualReplica, work: PlannedWork): Ms {
   const doneAtMs = startAtMs(replica, work) + work.prefillMs
-  replica.prefillFreeAtMs = doneAtMs
+  replica.prefillFreeAtMs = doneAtMs + work.pauseMs
   const { slotsFreeAtMs } = replica
   if (slotsFreeAtMs !== undefined) {
     const taken = slotsFreeAtMs.splice(0, work.sequences).length
