@@ -96,11 +96,7 @@ export class Dispatcher implements RelayOwner {
 
   /** Carries out what a gate wants that answers later. */
   carryOut(effects: readonly GateEffect[]): void {
-    try {
-      for (const effect of effects) this.#carryOut(effect)
-    } catch (error) {
-      this.#observer.onFault(error)
-    }
+    for (const effect of effects) this.#carryOut(effect)
   }
 
   /** Tells what has been decoded since the last telling. */
@@ -165,7 +161,7 @@ export class Dispatcher implements RelayOwner {
   #decide(event: GateEvent): void {
     const nowMs = this.#clock.nowMs()
     try {
-      for (const effect of this.#gate.handle(event, nowMs)) this.#carryOut(effect)
+      this.carryOut(this.#gate.handle(event, nowMs))
     } catch (error) {
       this.#observer.onFault(error)
       this.#abandon(event)
