@@ -51,7 +51,11 @@ export async function createAdminSide(options: AdminSideOptions): Promise<AdminS
   return {
     async listen(port) {
       const { admin } = brain.config
-      const opened = await listen(server, { ...admin.listen, port: port ?? admin.listen.port }, 'admin.listen')
+      const opened = await listen(
+        server,
+        { ...admin.listen, port: port ?? admin.listen.port },
+        'admin.listen',
+      )
       if (admin.agent !== undefined) await listen(agent, admin.agent, 'admin.agent')
       return opened
     },
