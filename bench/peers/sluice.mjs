@@ -5,10 +5,11 @@ import { fileURLToPath } from 'node:url'
 
 const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
-const config = (port, adminPort, upstreamPorts, model, engineArgs) => `listen: 127.0.0.1:${port}
+const config = ({ port, adminPort, upstreamPorts, model, engineArgs, workers }) => `listen: 127.0.0.1:${port}
 admin:
   listen: 127.0.0.1:${adminPort}
 mode: enforce
+workers: ${workers}
 models:
   - name: ${model}
     engine_args: ${JSON.stringify(engineArgs)}
@@ -24,9 +25,9 @@ export const sluice = {
   name: 'sluice',
   compiles: true,
   missing: () => (existsSync(main) ? undefined : 'dist/cli/main.js is missing: run `npm run build` first'),
-  command({ port, adminPort, upstreamPorts, workDir, model = 'bench', engineArgs = {}, nodeArgs = [] }) {
+  command({ workDir, nodeArgs = [], model = 'bench', engineArgs = {}, workers = 1, ...ports }) {
     const file = join(workDir, 'sluice.yaml')
-    writeFileSync(file, config(port, adminPort, upstreamPorts, model, engineArgs))
+    writeFileSync(file, config({ ...ports, model, engineArgs, workers }))
     return [process.execPath, ...nodeArgs, main, 'serve', '-c', file]
   },
 }

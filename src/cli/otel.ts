@@ -2,7 +2,7 @@
 import { type Env, otelSettings } from '../otel/settings.ts'
 import type { Otel } from '../otel/start.ts'
 import { errorFields, type Log } from '../telemetry/log.ts'
-import type { Runtime } from './runtime.ts'
+import type { Brain } from './brain.ts'
 import { packageVersion } from './terminal.ts'
 
 /** How long the end of the process waits for a collector that does not answer, in ms. */
@@ -13,7 +13,11 @@ export const OTEL_CLOSE_MS = 5000
  * `runtime` is asked only once it serves. What the exporters read themselves (endpoints, headers, TLS) they read from
  * the environment of the process.
  */
-export async function openOtel(env: Env, log: Log, runtime: () => Runtime): Promise<Otel | undefined> {
+export async function openOtel(
+  env: Env,
+  log: Log,
+  runtime: () => Pick<Brain, 'observer' | 'fleet'>,
+): Promise<Otel | undefined> {
   const settings = otelSettings(env)
   for (const message of settings.warnings) log.line('warn', 'otel_setting', { message })
   if (settings.traces === undefined && settings.metrics === undefined) return undefined

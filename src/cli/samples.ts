@@ -8,23 +8,37 @@ import type { Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { ANONYMOUS } from '../edge/auth.ts'
 import { NO_PRODUCT } from '../edge/classify.ts'
-import type { Edge } from '../edge/edge.ts'
 import type { SloCatalog } from '../slo/attainment.ts'
 import type { LoadedConfig } from '../telemetry/observer.ts'
 import type { RuntimeMonitor } from '../telemetry/runtime.ts'
-import type { LedgerSample, ReplicaSample, SamplePorts } from '../telemetry/samples.ts'
+import type {
+  HoldingSample,
+  LedgerSample,
+  ReplicaSample,
+  SamplePorts,
+  WorkerSample,
+} from '../telemetry/samples.ts'
 import type { ManagedFleet } from '../upstream/fleet.ts'
 
 export interface SampledParts {
   readonly gate: Gate
   readonly predictor: () => Scheduler | undefined
   readonly fleet: () => ManagedFleet
-  readonly edge: () => Pick<Edge, 'clientConnections' | 'buffers'>
+  readonly holding: () => HoldingSample
   readonly config: () => Config
   readonly monitor: RuntimeMonitor
+  readonly workers: () => readonly WorkerSample[]
 }
 
-export function samplePorts({ gate, predictor, fleet, edge, config, monitor }: SampledParts): SamplePorts {
+export function samplePorts({
+  gate,
+  predictor,
+  fleet,
+  holding,
+  config,
+  monitor,
+  workers,
+}: SampledParts): SamplePorts {
   return {
     replicas: () =>
       fleet()
@@ -34,10 +48,7 @@ export function samplePorts({ gate, predictor, fleet, edge, config, monitor }: S
       const { requests, tokens, bytes } = gate.state.waiting
       return { requests, tokens, bytes }
     },
-    holding: () => {
-      const { clientConnections, buffers } = edge()
-      return { clientConnections, bodyBytes: buffers.heldBytes }
-    },
+    holding,
     trust: () => {
       const predicting = predictor()
       if (predicting === undefined) return []
@@ -45,6 +56,7 @@ export function samplePorts({ gate, predictor, fleet, edge, config, monitor }: S
     },
     runtime: () => monitor.sample(),
     instances: () => config().instances,
+    workers,
     replicasWanted: (model, demand) => {
       const predicting = predictor()
       if (predicting === undefined || predicting.trust(model) === 'fallback') return undefined

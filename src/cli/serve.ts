@@ -1,28 +1,21 @@
 /** `sluice serve`: the composition root. Loads the file, opens both ports, reloads, and drains on a signal. */
-import type { Server } from 'node:http'
-import { createAdaptorServer } from '@hono/node-server'
 import { Command, Option } from 'commander'
-import { createAdminApp } from '../admin/app.ts'
-import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
-import { createAgentServer } from '../admin/weight.ts'
 import type { Config } from '../config/config.ts'
 import { formatProblem } from '../config/problem.ts'
 import { readConfig } from '../config/read.ts'
-import { createReloader, type ReloadCause, type Reloader, type ReloadResult } from '../config/reload.ts'
+import type { ReloadCause, ReloadResult } from '../config/reload.ts'
 import { formatAddress } from '../config/units.ts'
 import { watchConfig } from '../config/watch.ts'
 import { createTrafficServer } from '../edge/server.ts'
-import { createLog, LOG_LEVELS, type Log, type LogLevel } from '../telemetry/log.ts'
-import { type Clock, systemClock } from '../upstream/clock.ts'
-import { learntAdvice } from './engine-advice.ts'
+import { createLog, LOG_LEVELS, type LogLevel } from '../telemetry/log.ts'
+import type { Clock } from '../upstream/clock.ts'
+import { createAdminSide } from './admin-side.ts'
 import { closeServer, listen } from './listen.ts'
 import { OTEL_CLOSE_MS, openOtel } from './otel.ts'
 import { PROFILE_FACTS } from './profile-facts.ts'
 import { Runtime } from './runtime.ts'
-import { waitingByClass } from './samples.ts'
 import { onStopSignals } from './signals.ts'
-import { openSloState } from './slo-state.ts'
-import { watchSloHealth } from './slo-watch.ts'
+import { Supervisor, type SupervisorOptions } from './supervisor.ts'
 import { packageVersion, systemTerminal, type Terminal } from './terminal.ts'
 
 export interface StartOptions {
@@ -55,41 +48,35 @@ export async function startSluice(options: StartOptions): Promise<Running> {
   const log = createLog({ level: options.logLevel ?? 'info', nowMs: () => performance.now() })
   const otel = await openOtel(options.env ?? process.env, log, () => runtime)
   const runtime: Runtime = new Runtime(config, log, otel)
-  const sloState = await openSloState(config.slo.stateFile, runtime.observer.attainment, log)
-  const reloader = options.path === undefined ? undefined : reloaderOf(runtime, options.path, options, log)
-  const reload = async (cause: ReloadCause) => reloader?.reload(cause)
   const { edge, observer } = runtime
   const traffic = createTrafficServer({ edge, observer, rng: Math.random })
-  const admin = adminServer(runtime, () => reload('request'))
-  const agent = createAgentServer(observer.weight)
-  const clock = options.clock ?? systemClock
-  const watches = [watchSloHealth(observer, clock), runtime.shadow.watch(clock)]
-  const stopWatch = () => {
-    for (const stop of watches) stop()
-  }
+  const side = await createAdminSide({
+    ...options,
+    brain: runtime,
+    log,
+    draining: () => edge.drain.draining,
+  })
   let closing: Promise<void> | undefined
   const close = async () => {
-    stopWatch()
+    side.stopWatch()
     await runtime.close()
-    await Promise.all([traffic, admin, agent].map(closeServer))
-    await sloState.close()
+    await Promise.all([closeServer(traffic), side.close()])
     await otel?.close(OTEL_CLOSE_MS)
     log.flush()
   }
   try {
-    const adminPort = await listen(admin, config.admin.listen, 'admin.listen')
-    if (config.admin.agent !== undefined) await listen(agent, config.admin.agent, 'admin.agent')
+    const adminPort = await side.listen()
     const port = await listen(traffic, config.listen, 'listen')
     return {
       port,
       adminPort,
       runtime,
-      reload,
+      reload: side.reload,
       drain: () => {
-        stopWatch()
-        return runtime.edge.drain.begin(runtime.config.timeouts.drainMs)
+        side.stopWatch()
+        return edge.drain.begin(runtime.config.timeouts.drainMs)
       },
-      hurry: () => runtime.edge.drain.now(),
+      hurry: () => edge.drain.now(),
       close: () => {
         closing ??= close()
         return closing
@@ -99,56 +86,6 @@ export async function startSluice(options: StartOptions): Promise<Running> {
     await close()
     throw error
   }
-}
-
-function adminServer(runtime: Runtime, reload: () => Promise<ReloadResult | undefined>): Server {
-  const app = createAdminApp({
-    observer: runtime.observer,
-    samples: runtime.samples,
-    waitingByClass: () => waitingByClass(runtime.gate.state.waiting, performance.now()),
-    version: packageVersion(),
-    mode: () => runtime.mode,
-    configDigest: () => runtime.config.digest,
-    configLoaded: () => true,
-    draining: () => runtime.edge.drain.draining,
-    token: () => runtime.config.admin.token,
-    reload: async () => forAdmin(await reload()),
-    predictor: () => runtime.predictor?.snapshot() ?? null,
-    advice: () =>
-      learntAdvice(
-        runtime.config,
-        runtime.predictor,
-        runtime.gate.state,
-        (model) => runtime.observer.metrics.demandOf(model) ?? [],
-      ),
-    nowMs: () => performance.now(),
-    unixMs: Date.now,
-  })
-  return createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
-}
-
-function forAdmin(result: ReloadResult | undefined): AdminReloadResult {
-  if (result === undefined) return { ok: false, problems: ['this Sluice was started without a file'] }
-  if (!result.ok) return { ok: false, problems: result.problems.map(formatProblem) }
-  return { ok: true, digest: result.config.digest, changes: result.changes }
-}
-
-function reloaderOf(runtime: Runtime, path: string, options: StartOptions, log: Log): Reloader {
-  return createReloader({
-    path,
-    current: options.config,
-    env: options.env ?? process.env,
-    profiles: PROFILE_FACTS,
-    apply: (config, changes) => runtime.apply(config, changes),
-    log: {
-      info: (facts, message) => log.line('info', 'reload', { ...facts, message }),
-      warn: (facts, message) => log.line('warn', 'reload', { ...facts, message }),
-      error: (facts, message) => log.line('error', 'reload', { ...facts, message }),
-    },
-    onResult: (result) => {
-      if (!result.ok) runtime.observer.onReloadFailed()
-    },
-  })
 }
 
 const EXAMPLES = `
@@ -182,29 +119,61 @@ export function serveCommand(terminal: Terminal = systemTerminal): Command {
     })
 }
 
+/** A Sluice of one process or of several, as a signal or the file watch drives it. */
+interface Serving {
+  readonly port: number
+  readonly adminPort: number
+  reload(cause: 'signal' | 'watch'): unknown
+  drain(signal: string): Promise<void>
+  hurry(): void
+  close(): Promise<void>
+  onFault(error: unknown): void
+}
+
 /** Serves until a signal has ended it. */
 async function serve(config: Config, path: string, logLevel: LogLevel, terminal: Terminal): Promise<void> {
-  const running = await startSluice({ config, path, env: terminal.env, logLevel })
-  terminal.err(greeting(config, running))
+  const start = config.workers === 1 ? serveAlone : serveWithWorkers
+  const serving = await start({ config, path, env: terminal.env, logLevel })
+  terminal.err(greeting(config, serving))
   const watch = watchConfig({
     path,
-    onChange: () => void running.reload('watch'),
-    onError: (error) => running.runtime.observer.onFault(error),
+    onChange: () => void serving.reload('watch'),
+    onError: (error) => serving.onFault(error),
   })
-  const { observer } = running.runtime
   await onStopSignals({
-    onReload: () => void running.reload('signal'),
-    onFirst: (signal) => {
-      observer.onEvent('draining', { signal, under_way: running.runtime.edge.underWay })
-      return running.drain()
-    },
-    onSecond: () => running.hurry(),
+    onReload: () => void serving.reload('signal'),
+    onFirst: (signal) => serving.drain(signal),
+    onSecond: () => serving.hurry(),
   })
-  observer.onEvent('stopped')
   await watch.close()
-  await running.close()
+  await serving.close()
   // All is closed; an export that hangs would still keep the process for as long as it may take.
   process.exit()
+}
+
+type ServeOptions = StartOptions & SupervisorOptions
+
+async function serveAlone(options: ServeOptions): Promise<Serving> {
+  const running = await startSluice(options)
+  const { observer, edge } = running.runtime
+  return {
+    ...running,
+    drain(signal) {
+      observer.onEvent('draining', { signal, under_way: edge.underWay })
+      return running.drain()
+    },
+    close() {
+      observer.onEvent('stopped')
+      return running.close()
+    },
+    onFault: (error) => observer.onFault(error),
+  }
+}
+
+async function serveWithWorkers(options: ServeOptions): Promise<Serving> {
+  const supervisor = new Supervisor(options)
+  await supervisor.start()
+  return supervisor
 }
 
 const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {
@@ -213,7 +182,7 @@ const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {
   off: 'OFF: plain routing, no predictions (set `mode: shadow` or `mode: enforce`)',
 }
 
-function greeting(config: Config, running: Running): string {
+function greeting(config: Config, running: Pick<Serving, 'port' | 'adminPort'>): string {
   const traffic = formatAddress({ ...config.listen, port: running.port })
   const admin = formatAddress({ ...config.admin.listen, port: running.adminPort })
   const models = config.models.map(({ name }) => name).join(', ')

@@ -72,6 +72,8 @@ export interface Config {
   readonly admin: { readonly listen: Address; readonly agent?: Address; readonly token?: string }
   readonly mode: Mode
   readonly instances: number
+  /** Processes that relay; with 1 the one that decides relays too. */
+  readonly workers: number
   readonly models: readonly ModelConfig[]
   /** Every class by name, without per-model overrides. */
   readonly classes: Readonly<Record<string, SloClass>>

@@ -94,15 +94,16 @@ async function attempt(options: ReloaderOptions, current: Config): Promise<Reloa
   }
 }
 
-/** Sockets that listen are opened once. */
+/** Sockets that listen are opened once, and workers are counted once. */
 function restartKeys(before: Config, after: Config): readonly string[] {
   const addresses = ({ listen, admin }: Config) => {
     return { listen, 'admin.listen': admin.listen, 'admin.agent': admin.agent }
   }
   const [old, now] = [addresses(before), addresses(after)]
-  return (['listen', 'admin.listen', 'admin.agent'] as const).filter(
+  const moved = (['listen', 'admin.listen', 'admin.agent'] as const).filter(
     (key) => old[key]?.host !== now[key]?.host || old[key]?.port !== now[key]?.port,
   )
+  return before.workers === after.workers ? moved : [...moved, 'workers']
 }
 
 function report({ path, log, onResult }: ReloaderOptions, cause: ReloadCause, result: ReloadResult): void {

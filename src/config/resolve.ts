@@ -20,6 +20,7 @@ export function resolveConfig(file: ConfigFile, names: DeclaredNames): Config {
     },
     mode: file.mode,
     instances: file.instances,
+    workers: file.workers,
     models: file.models.map(resolveModel),
     ...resolveClasses(file, names),
     defaultClass: file.default_class,

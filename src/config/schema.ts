@@ -189,6 +189,11 @@ export const fileSchema = z.strictObject({
   instances: count({ min: 1, max: 1000, say: 'a whole number from 1 to 1000' })
     .prefault(1)
     .describe('How many Sluices share these engines: budgets and limits are divided by it.'),
+  workers: count({ min: 1, max: 64, say: 'a whole number from 1 to 64; one for each core at most' })
+    .prefault(1)
+    .describe(
+      'Worker processes that relay; from 2 on they share one process that decides. One core relays thousands of chunks a second, so 1 is enough for most.',
+    ),
   models: z.array(model).min(1).describe('The models and their engines.'),
   classes: z
     .record(label('a class'), classSchema)

@@ -8,6 +8,7 @@ import type { Fleet } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { decisionHeaders, shedMessage } from './decision-words.ts'
+import type { GatePort } from './gate-port.ts'
 import type { Intake } from './intake.ts'
 import type { EdgeObserver } from './observer.ts'
 import type { PromptSizer } from './prompt-size.ts'
@@ -16,11 +17,6 @@ import type { RequestTrace } from './request-trace.ts'
 import { keepAlive, Stories } from './stories.ts'
 import { Streams } from './streams.ts'
 import { WakeTimer } from './wake-timer.ts'
-
-/** The gate as the dispatcher drives it. */
-export interface GatePort {
-  handle(event: GateEvent, nowMs: Ms): readonly GateEffect[]
-}
 
 export interface DispatcherOptions {
   readonly gate: GatePort
@@ -80,8 +76,7 @@ export class Dispatcher implements RelayOwner {
     answer.onLeft = () => this.#clientLeft(requestId)
     this.#sweepLater()
     // It may be dispatched at once: what was decoded so far belongs to the time before its prefill.
-    const told = this.#streams.progress()
-    if (told !== undefined) this.tell({ kind: 'progress', ...told })
+    this.tellProgress()
     this.tell({ kind: 'offer', offer: intake.offer })
   }
 
@@ -97,6 +92,17 @@ export class Dispatcher implements RelayOwner {
     } finally {
       this.#telling = false
     }
+  }
+
+  /** Carries out what a gate wants that answers later. */
+  carryOut(effects: readonly GateEffect[]): void {
+    for (const effect of effects) this.#carryOut(effect)
+  }
+
+  /** Tells what has been decoded since the last telling. */
+  tellProgress(): void {
+    const told = this.#streams.progress()
+    if (told !== undefined) this.tell({ kind: 'progress', ...told })
   }
 
   /** Resolves as soon as no request is under way. */
@@ -155,7 +161,7 @@ export class Dispatcher implements RelayOwner {
   #decide(event: GateEvent): void {
     const nowMs = this.#clock.nowMs()
     try {
-      for (const effect of this.#gate.handle(event, nowMs)) this.#carryOut(effect)
+      this.carryOut(this.#gate.handle(event, nowMs))
     } catch (error) {
       this.#observer.onFault(error)
       this.#abandon(event)
@@ -275,8 +281,7 @@ export class Dispatcher implements RelayOwner {
   }
 
   #sweep(): void {
-    const told = this.#streams.progress()
-    if (told !== undefined) this.tell({ kind: 'progress', ...told })
+    this.tellProgress()
     const nowMs = this.#clock.nowMs()
     for (const [requestId, story] of this.#stories) {
       const { offer, settings } = story.intake

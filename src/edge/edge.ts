@@ -12,9 +12,10 @@ import { ClientGone } from './body.ts'
 import { BufferPool } from './buffers.ts'
 import { headerOf } from './classify.ts'
 import type { Clock } from './clock.ts'
-import { Dispatcher, type GatePort } from './dispatcher.ts'
+import { Dispatcher } from './dispatcher.ts'
 import { Drain } from './drain.ts'
 import { Forward } from './forward.ts'
+import type { GatePort } from './gate-port.ts'
 import { IntakeDesk, type IntakePorts } from './intake.ts'
 import { loadReport } from './load-report.ts'
 import type { EdgeObserver } from './observer.ts'
@@ -41,6 +42,8 @@ export interface EdgeOptions {
   readonly sampler?: TraceSampler | undefined
   /** What the fleet can carry over what is offered, for load balancers that ask; undefined while nobody knows. */
   readonly headroom?: () => Ratio | undefined
+  /** Which replica made which stored response; its own memory unless it shares one. */
+  readonly stored?: StoredResponses
 }
 
 /** One exchange with a client. */
@@ -84,7 +87,7 @@ export class Edge {
   clientConnections = 0
   readonly #options: EdgeOptions
   readonly #ports: IntakePorts
-  readonly #stored = new StoredResponses()
+  readonly #stored: StoredResponses
   readonly #forwards = new Set<Forward>()
   readonly #waitingForForwards: (() => void)[] = []
   #desk: IntakeDesk
@@ -93,6 +96,7 @@ export class Edge {
   constructor(options: EdgeOptions) {
     const { settings, gate, fleet, clock, observer } = options
     this.#options = options
+    this.#stored = options.stored ?? new StoredResponses()
     this.buffers = new BufferPool(settings.limits.bufferedBytes)
     const sizer = new PromptSizer(options.ratio)
     const contextTokens = (pool: PoolId) => this.#contextTokens(pool)

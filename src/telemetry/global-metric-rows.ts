@@ -1,6 +1,7 @@
 /** The metrics of replicas, of the predictor and of the process. */
 import type { MetricRow } from './metric-row.ts'
 import { STEERING_METRICS } from './steering-metric-rows.ts'
+import { WORKER_METRICS } from './worker-metric-rows.ts'
 
 export const GLOBAL_METRICS = {
   predictionError: {
@@ -286,4 +287,5 @@ export const GLOBAL_METRICS = {
     labels: [],
     help: 'When did the process start, in Unix time?',
   },
+  ...WORKER_METRICS,
 } as const satisfies Record<string, MetricRow>

@@ -14,6 +14,7 @@ import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
 import type { ShadowEstimate } from './shadow-estimate.ts'
 import { TenantMetrics } from './tenant-metrics.ts'
+import { WorkerMetrics } from './worker-metrics.ts'
 
 export interface BuildFacts {
   readonly version: string
@@ -40,6 +41,7 @@ interface Coverage {
 
 export class GlobalMetrics {
   readonly tenants: TenantMetrics
+  readonly #workers: WorkerMetrics
   readonly #set: InstrumentSet<GlobalKey>
   readonly #ports: SamplePorts
   readonly #quantile: string
@@ -55,6 +57,7 @@ export class GlobalMetrics {
     this.#quantile = quantile
     const { on } = this.#set
     this.tenants = new TenantMetrics(on)
+    this.#workers = new WorkerMetrics(on)
     on.buildInfo.set({ version: build.version, node_version: build.nodeVersion }, 1)
     for (const reason of LABEL_VALUES.bounce) on.bounces.inc({ reason }, 0)
   }
@@ -170,6 +173,7 @@ export class GlobalMetrics {
     yield () => this.tenants.refresh()
     for (const model of this.#models) yield () => this.#refreshDesired(model, demandOf(model))
     yield () => this.#refreshRest()
+    yield () => this.#workers.refresh(this.#ports.workers?.() ?? [])
     const replicas = this.#ports.replicas()
     const names = new Set(replicas.map(({ name }) => name))
     for (const name of this.#shownReplicas) if (!names.has(name)) yield () => this.#forgetReplica(name)

@@ -8,19 +8,20 @@ export interface RuntimeMonitor {
   close(): void
 }
 
+/** How often the loop is looked at. Each look wakes it, so who has little to do looks less often. */
 const RESOLUTION_MS = 10
 /** Two scrapers should not halve each other's view: what is younger than this is read and kept. */
 const KEEP_MS = 15_000
 
-export function startRuntimeMonitor(): RuntimeMonitor {
-  const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
+export function startRuntimeMonitor(resolutionMs = RESOLUTION_MS): RuntimeMonitor {
+  const delay = monitorEventLoopDelay({ resolution: resolutionMs })
   delay.enable()
   let resetAtMs = performance.now()
   const startedAtUnixSec = performance.timeOrigin / 1000
   return {
     sample() {
       // The monitor measures whole intervals, so its own resolution is taken off; without a tick it reads as NaN.
-      const lagMs = (ns: number): number => (Number.isFinite(ns) ? Math.max(0, ns / 1e6 - RESOLUTION_MS) : 0)
+      const lagMs = (ns: number): number => (Number.isFinite(ns) ? Math.max(0, ns / 1e6 - resolutionMs) : 0)
       const ticked = delay.count > 0
       const loopLag: LoopLag = {
         p50Ms: ticked ? lagMs(delay.percentile(50)) : 0,

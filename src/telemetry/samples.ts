@@ -60,6 +60,21 @@ export interface RuntimeSample {
   readonly startedAtUnixSec: number
 }
 
+/** One process that relays, where there are several. Counters run from its start. */
+export interface WorkerSample {
+  /** Its number, for labels. */
+  readonly name: string
+  /** It is linked to the process that decides. */
+  readonly up: boolean
+  readonly restarts: number
+  readonly cpuSec: number
+  readonly residentBytes: number
+  readonly loopLagP99Ms: Ms
+  readonly requests: number
+  /** Requests that it decided on alone, as the decider was away. */
+  readonly aloneRequests: number
+}
+
 /** Each is asked at a scrape; none may do I/O. */
 export interface SamplePorts {
   readonly replicas: () => readonly ReplicaSample[]
@@ -69,6 +84,8 @@ export interface SamplePorts {
   readonly runtime: () => RuntimeSample
   /** How many Sluices share the replicas; default 1. */
   readonly instances?: () => number
+  /** Absent or empty where one process does everything. */
+  readonly workers?: () => readonly WorkerSample[]
   /** Replicas of the model that would carry such a demand, a fraction; undefined when nobody can say. */
   readonly replicasWanted: (model: string, demand: readonly OfferedStream[]) => number | undefined
 }

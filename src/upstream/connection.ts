@@ -5,6 +5,7 @@ import { Exchange, type ExchangeHost } from './exchange.ts'
 import { Line, type LineHost } from './line.ts'
 import type { OpenRequest, UpstreamHandler, UpstreamStream } from './ports.ts'
 import { type RequestFrame, requestBytes } from './request-bytes.ts'
+import type { Traffic } from './traffic.ts'
 
 export interface ConnectionOptions {
   /** Scheme, host and port; a path in it is put before every route. */
@@ -22,7 +23,7 @@ const KEEP_ALIVE_MS: Ms = 4000
 /** An idle socket is closed by so much sooner than its engine says that it closes it. */
 const KEEP_ALIVE_MARGIN_MS: Ms = 1000
 
-export class Connection implements ExchangeHost, LineHost {
+export class Connection implements ExchangeHost, LineHost, Traffic {
   readonly url: URL
   readonly connectTimeoutMs: Ms
   tlsSession: Buffer | undefined
@@ -36,6 +37,7 @@ export class Connection implements ExchangeHost, LineHost {
   #stopSweep: Stop | undefined
   #stopIdle: Stop | undefined
   #lastBytesAtMs: Ms = Number.NEGATIVE_INFINITY
+  #busySinceMs: Ms = Number.NEGATIVE_INFINITY
   #retries = 0
   #closed = false
 
@@ -68,10 +70,9 @@ export class Connection implements ExchangeHost, LineHost {
     for (const exchange of this.#exchanges) if (!exchange.paused) count += 1
     return count
   }
-  /** Whether any exchange waits for the engine. */
-  get isAwaiting(): boolean {
-    for (const exchange of this.#exchanges) if (!exchange.paused) return true
-    return false
+  /** Since when exchanges have been waiting for the engine, without a pause. */
+  get busySinceMs(): Ms {
+    return this.#busySinceMs
   }
   /** When bytes last came on any exchange, within a sweep's period. */
   get lastBytesAtMs(): Ms {
@@ -92,6 +93,7 @@ export class Connection implements ExchangeHost, LineHost {
   }
 
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream {
+    if (!this.#isAwaiting()) this.#busySinceMs = this.#clock.nowMs()
     const exchange = new Exchange(this, request, handler)
     this.#exchanges.add(exchange)
     this.#stopSweep ??= this.#clock.every(SWEEP_MS, () => this.#sweep())
@@ -155,6 +157,11 @@ export class Connection implements ExchangeHost, LineHost {
     this.#lines.delete(line)
     const at = line.idleUntilMs === undefined ? -1 : this.#idle.indexOf(line)
     if (at >= 0) this.#idle.splice(at, 1)
+  }
+
+  #isAwaiting(): boolean {
+    for (const exchange of this.#exchanges) if (!exchange.paused) return true
+    return false
   }
 
   /** The line used last is the warmest, and lets the others grow old enough to be closed. */

@@ -9,6 +9,7 @@ import { dnsHosts, type ModelSource, type Wanted, wantedReplicas } from './membe
 import type { Fleet, Replica } from './ports.ts'
 import { type ReplicaTuning, UpstreamReplica } from './replica.ts'
 import { SCRAPE_PERIOD_MS } from './scraper.ts'
+import type { Traffic } from './traffic.ts'
 
 /** The part of the configuration that this folder reads. */
 export interface FleetConfig {
@@ -29,6 +30,8 @@ export interface FleetOptions {
   /** A replica is gone for good, with all its exchanges. */
   onRemoved(replicaId: ReplicaId): void
   readonly onNotice?: FleetNotice
+  /** Where the exchanges of a replica run, when not on sockets of this process. */
+  readonly traffic?: (replicaId: ReplicaId) => Traffic
 }
 
 /** What operators see of a replica. */
@@ -45,12 +48,14 @@ export interface ManagedFleet extends Fleet {
   /** Takes a new configuration: adds, reassigns, and drains what is no longer in it. */
   update(config: FleetConfig): void
   status(): readonly ReplicaStatus[]
+  /** How a replica is reached; undefined when it is gone. */
+  place(id: ReplicaId): Wanted | undefined
 }
 
 const TICK_MS: Ms = 250
 
 interface Member {
-  readonly identity: string
+  readonly place: Wanted
   readonly replica: UpstreamReplica
   lastTold: string
   removedAtMs: Ms | undefined
@@ -110,6 +115,10 @@ class UpstreamFleet implements ManagedFleet {
     })
   }
 
+  place(id: ReplicaId): Wanted | undefined {
+    return this.#members.get(id)?.place
+  }
+
   update(config: FleetConfig): void {
     if (this.#closed) return
     this.#config = config
@@ -157,8 +166,8 @@ class UpstreamFleet implements ManagedFleet {
     const byIdentity = new Map(wanted.map((entry) => [entry.identity, entry]))
     const present = new Set<string>()
     for (const member of this.#members.values()) {
-      const entry = byIdentity.get(member.identity)
-      present.add(member.identity)
+      const entry = byIdentity.get(member.place.identity)
+      present.add(member.place.identity)
       if (entry === undefined) member.removedAtMs ??= this.#clock.nowMs()
       else member.removedAtMs = undefined
       member.replica.assign(entry)
@@ -173,9 +182,11 @@ class UpstreamFleet implements ManagedFleet {
     const { tuning = {} } = this.#options
     // Spread over the period by number, so that a hundred pages are not read in one turn of the loop.
     const staggerMs = ((this.#members.size * 37) % 100) * ((tuning.scrapePeriodMs ?? SCRAPE_PERIOD_MS) / 100)
+    const id = this.#freeId(entry.pools[0] ?? 'replica')
+    const traffic = this.#options.traffic?.(id)
     const replica = new UpstreamReplica(
       {
-        id: this.#freeId(entry.pools[0] ?? 'replica'),
+        id,
         url: entry.url,
         ...(entry.key === undefined ? {} : { key: entry.key }),
         adapter: engineAdapter(entry.engine),
@@ -184,11 +195,12 @@ class UpstreamFleet implements ManagedFleet {
         late,
         staggerMs,
         tuning,
+        ...(traffic === undefined ? {} : { traffic }),
         onChange: (changed) => this.#changed(changed),
       },
       entry,
     )
-    this.#members.set(replica.id, { identity: entry.identity, replica, lastTold: '', removedAtMs: undefined })
+    this.#members.set(replica.id, { place: entry, replica, lastTold: '', removedAtMs: undefined })
     this.#notice('info', `replica added at ${entry.url}`, replica.id)
     this.#changed(replica)
   }

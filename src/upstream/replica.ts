@@ -24,6 +24,7 @@ import {
   type StateSettings,
 } from './replica-state.ts'
 import { type Scraper, type ScrapeView, startScraper } from './scraper.ts'
+import type { Traffic } from './traffic.ts'
 
 const NEVER = Number.NEGATIVE_INFINITY
 /** A suspect or draining replica is asked for a token this often. */
@@ -52,6 +53,8 @@ export interface ReplicaOptions {
   readonly late: boolean
   readonly staggerMs: Ms
   readonly tuning: ReplicaTuning
+  /** Its exchanges, where they don't run on sockets of this process. */
+  readonly traffic?: Traffic
   onChange(replica: UpstreamReplica): void
 }
 
@@ -71,7 +74,7 @@ export class UpstreamReplica implements Replica {
   readonly #routes: ReadonlySet<string>
   readonly #clock: Clock
   readonly #tuning: ReplicaTuning
-  readonly #traffic: Connection
+  readonly #traffic: Traffic
   /** Scrapes and probes have sockets of their own, so that their bytes are no sign of generated tokens. */
   readonly #control: Connection
   readonly #breaker: Breaker
@@ -81,7 +84,6 @@ export class UpstreamReplica implements Replica {
   #removed = false
   #closed = false
   #toldDrainingAtMs: Ms = NEVER
-  #busySinceMs: Ms = NEVER
   #lastProbePassedAtMs: Ms = NEVER
   #lastRefusedAtMs: Ms = NEVER
   #silentSinceMs: Ms = NEVER
@@ -106,7 +108,7 @@ export class UpstreamReplica implements Replica {
     this.#onChange = options.onChange
     this.#membership = membership
     const connection = { url, connectTimeoutMs, ...(options.key === undefined ? {} : { key: options.key }) }
-    this.#traffic = new Connection(connection, clock)
+    this.#traffic = options.traffic ?? new Connection(connection, clock)
     this.#control = new Connection(connection, clock)
     this.#probedAtMs = clock.nowMs()
     if (options.late) this.#returnedAtMs = clock.nowMs()
@@ -146,7 +148,6 @@ export class UpstreamReplica implements Replica {
   }
 
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream {
-    if (!this.#traffic.isAwaiting) this.#busySinceMs = this.#clock.nowMs()
     return this.#traffic.open(request, handler)
   }
 
@@ -212,7 +213,7 @@ export class UpstreamReplica implements Replica {
       scrape: this.#scraper.view,
       toldDrainingAtMs: this.#toldDrainingAtMs,
       inFlight: this.#traffic.awaiting,
-      busySinceMs: this.#busySinceMs,
+      busySinceMs: this.#traffic.busySinceMs,
       lastBytesAtMs: this.#traffic.lastBytesAtMs,
       lastProbePassedAtMs: this.#lastProbePassedAtMs,
       lastRefusedAtMs: this.#lastRefusedAtMs,

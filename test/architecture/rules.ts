@@ -34,6 +34,7 @@ const EVERYTHING = [
   'replay',
   'exports',
   'otel',
+  'workers',
 ]
 
 /** One row for each folder (or loose file) directly under src; what is not here may not exist. */
@@ -66,13 +67,21 @@ export const FOLDERS: readonly FolderRule[] = [
   { name: 'config', pure: false, mayImport: to('core', 'engines', 'policies', 'slo', 'errors.ts') },
   { name: 'emulator', pure: false, mayImport: to('core', 'engines', 'sim', 'errors.ts') },
   { name: 'load', pure: false, mayImport: to('core', 'slo', 'sim', 'errors.ts') },
+  {
+    name: 'workers',
+    pure: false,
+    mayImport: [
+      ...to('core', 'estimate', 'engines', 'slo', 'errors.ts', 'upstream', 'edge'),
+      { to: 'telemetry', only: 'src/telemetry/samples.ts', types: true },
+    ],
+  },
   { name: 'cli', pure: false, mayImport: to(...EVERYTHING) },
 ]
 
 /** Where a package (or a Node module with side effects) may be imported: folders, or single files. */
 export const HOMES: Readonly<Record<string, readonly string[]>> = {
   hono: ['edge', 'admin', 'emulator'],
-  '@hono/node-server': ['edge', 'admin', 'emulator', 'src/cli/serve.ts'],
+  '@hono/node-server': ['edge', 'admin', 'emulator', 'src/cli/admin-side.ts'],
   undici: ['load'],
   opossum: ['src/upstream/breaker.ts'],
   'prom-client': ['telemetry'],
@@ -96,6 +105,7 @@ export const HOMES: Readonly<Record<string, readonly string[]>> = {
   '@opentelemetry/sdk-trace': ['otel'],
   'node:dns': ['upstream'],
   'node:child_process': ['cli'],
+  'node:cluster': ['src/cli/supervisor.ts'],
   'node:worker_threads': ['cli'],
 }
 

@@ -126,6 +126,18 @@ describe('a valid file', () => {
     expect(config).toMatchObject({ instances: 3, limits: { waiting: { requests: 5000 } } })
   })
 
+  it.each([
+    ['0', /workers: 0.*a whole number from 1 to 64/],
+    ['65', /workers: 65.*a whole number from 1 to 64/],
+    ['two', /workers: "two" is not a count/],
+    ['1.5', /workers: 1.5 is not a count/],
+  ])('refuses workers: %s', (workers, said) => {
+    const problems = problemsOf(load(`${MINIMAL}workers: ${workers}\n`))
+    expect(
+      problems.map(({ path, message, suggestion }) => `${path}: ${message}: ${suggestion}`).join('\n'),
+    ).toMatch(said)
+  })
+
   it('treats an empty token as none', () => {
     expect(loaded(`${MINIMAL}admin: { token: "\${NONE:-}" }\n`).admin).not.toHaveProperty('token')
   })

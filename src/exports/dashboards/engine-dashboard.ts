@@ -13,6 +13,7 @@ import {
   rate,
   sumBy,
 } from './queries.ts'
+import { workers } from './workers-row.ts'
 
 /** States in order of trouble, and what they look like. */
 const STATE_COLORS: Readonly<Record<(typeof LABEL_VALUES.replicaState)[number], string>> = {
@@ -32,7 +33,7 @@ export const ENGINE_DASHBOARD: Dashboard = {
   title: 'Sluice / Engines',
   description: 'Replicas as Sluice sees them, how well it predicts them, and how much it costs.',
   variables: [JOB_VARIABLE, MODEL_VARIABLE, REPLICA_VARIABLE],
-  rows: [replicas(), books(), work(), predictor(), itself()],
+  rows: [replicas(), books(), work(), predictor(), itself(), workers()],
 }
 
 function lines(title: string, description: string, unit: Panel['unit'], queries: Panel['queries']): Panel {

@@ -1,0 +1,67 @@
+/** One worker as the decider knows it: its link, its requests and permits, and the ends that wait for their facts. */
+import type { PermitId } from '../core/events.ts'
+import type { ExchangeFacts, Settlement } from '../core/records.ts'
+import type { ReplicaId, RequestId } from '../core/request.ts'
+import type { FromDecider, WorkerHealth } from './wire.ts'
+
+/** The decider's end of a link, as a seat uses it. */
+export interface SeatLink {
+  send(message: FromDecider): void
+  /** Ends it; whoever made it hears of that. */
+  close(why: string): void
+}
+
+/** A request of the seat under the gate's name for it. */
+export interface SeatRequest {
+  /** The worker's own name for it; another worker may use the same. */
+  readonly ownId: RequestId
+  permitId?: PermitId
+  settlement?: Settlement
+  facts?: ExchangeFacts
+}
+
+export class Seat {
+  readonly worker: number
+  readonly pid: number
+  /** By the gate's name. */
+  readonly requests = new Map<RequestId, SeatRequest>()
+  readonly permits = new Map<PermitId, { readonly requestId: RequestId; readonly replicaId: ReplicaId }>()
+  /** Ends that the decider made up when the link broke; they count only if the worker is really gone. */
+  readonly madeUp: Settlement[] = []
+  health: WorkerHealth | undefined
+  readonly #link: SeatLink
+  readonly #names = new Map<RequestId, RequestId>()
+  up = true
+
+  constructor(worker: number, pid: number, link: SeatLink) {
+    this.worker = worker
+    this.pid = pid
+    this.#link = link
+  }
+
+  send(message: FromDecider): void {
+    if (this.up) this.#link.send(message)
+  }
+
+  /** Ends the link; whoever listens to it hears of that. */
+  cut(why: string): void {
+    this.#link.close(why)
+  }
+
+  add(requestId: RequestId, ownId: RequestId): void {
+    this.requests.set(requestId, { ownId })
+    this.#names.set(ownId, requestId)
+  }
+
+  /** The gate's name of a request that the worker names. */
+  nameOf(ownId: RequestId): RequestId | undefined {
+    return this.#names.get(ownId)
+  }
+
+  forget(requestId: RequestId): void {
+    const request = this.requests.get(requestId)
+    if (request === undefined) return
+    this.requests.delete(requestId)
+    if (this.#names.get(request.ownId) === requestId) this.#names.delete(request.ownId)
+  }
+}

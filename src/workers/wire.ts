@@ -1,0 +1,110 @@
+/** What workers and the decider say to each other: plain values that survive JSON, instants in machine time. */
+import type { ShedReason } from '../core/effects.ts'
+import type { BounceCause, GateEvent, PermitId } from '../core/events.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
+import type { ReplicaReport } from '../core/replica.ts'
+import type { ReplicaId, RequestId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
+import type { Home } from '../edge/stored-responses.ts'
+import type { EngineKind } from '../engines/adapter.ts'
+import type { ErrorCode } from '../errors.ts'
+import type { ToldFault, UpstreamFault } from '../upstream/ports.ts'
+
+/** What a worker tells the gate; the rest of the gate's events arise at the decider itself. */
+export type WorkerEvent = Extract<
+  GateEvent,
+  { kind: 'offer' | 'firstToken' | 'progress' | 'settle' | 'bounce' | 'cancel' }
+>
+
+/** A record without what the worker has: the offer, and the replicas that were not chosen. */
+export type SlimRecord = Omit<DecisionRecord, 'offer'>
+
+/** A replica as workers need it; gauges change with each scrape and are left out, routes follow from the engine. */
+export interface ReplicaNews {
+  readonly report: Omit<ReplicaReport, 'routes' | 'gauges'>
+  readonly url: string
+  readonly key?: string
+  readonly engine: EngineKind
+}
+
+/** A worker's exchanges with one replica. */
+export interface TrafficSigns {
+  readonly replicaId: ReplicaId
+  readonly inFlight: number
+  readonly awaiting: number
+  readonly openSockets: number
+  /** Machine time; absent for never, since JSON has no infinity. */
+  readonly busySinceMs?: Ms
+  readonly lastBytesAtMs?: Ms
+}
+
+/** How a worker fares. Counters run from its start. */
+export interface WorkerHealth {
+  readonly cpuSec: number
+  readonly residentBytes: number
+  readonly loopLagP99Ms: Ms
+  readonly clientConnections: number
+  readonly bodyBytes: number
+  /** Requests offered to the gate, here or there. */
+  readonly requests: number
+  /** Those of them that it decided alone, without the decider. */
+  readonly aloneRequests: number
+}
+
+export type FromWorker =
+  /** First on each link. `token` proves that it is a child of the same Sluice. */
+  | { readonly kind: 'hello'; readonly worker: number; readonly pid: number; readonly token: string }
+  | { readonly kind: 'event'; readonly event: WorkerEvent }
+  /** What the log is to say of a request that the decider settles; once for each. */
+  | { readonly kind: 'facts'; readonly requestId: RequestId; readonly exchange: ExchangeFacts }
+  /** The end of a request that the decider did not see. */
+  | { readonly kind: 'aloneSettled'; readonly settlement: Settlement; readonly exchange: ExchangeFacts }
+  | {
+      readonly kind: 'bounced'
+      readonly replicaId: ReplicaId
+      readonly cause: BounceCause
+      readonly message: string
+    }
+  | { readonly kind: 'rejected'; readonly code: ErrorCode; readonly tenant?: string }
+  | { readonly kind: 'clamped'; readonly tenant: string; readonly asked: string }
+  | { readonly kind: 'fault'; readonly message: string; readonly stack?: string }
+  | {
+      readonly kind: 'replicaFault'
+      readonly replicaId: ReplicaId
+      readonly fault: UpstreamFault | ToldFault
+    }
+  | { readonly kind: 'replicaWorked'; readonly replicaId: ReplicaId }
+  | { readonly kind: 'traffic'; readonly signs: readonly TrafficSigns[] }
+  | { readonly kind: 'stored'; readonly id: string; readonly home: Home }
+  | { readonly kind: 'health'; readonly health: WorkerHealth }
+
+export type FromDecider =
+  /** First on each link: all replicas there are. */
+  | { readonly kind: 'welcome'; readonly replicas: readonly ReplicaNews[] }
+  | {
+      readonly kind: 'dispatch'
+      readonly requestId: RequestId
+      readonly permitId: PermitId
+      readonly replicaId: ReplicaId
+      readonly attempt: 1 | 2
+      readonly record: SlimRecord
+    }
+  | {
+      readonly kind: 'shed'
+      readonly requestId: RequestId
+      readonly reason: ShedReason
+      readonly retryAfterMs?: Ms
+      readonly record: SlimRecord
+    }
+  | { readonly kind: 'fail'; readonly requestId: RequestId }
+  | { readonly kind: 'replica'; readonly news: ReplicaNews }
+  | { readonly kind: 'replicaGone'; readonly replicaId: ReplicaId }
+  | {
+      readonly kind: 'breakOff'
+      readonly replicaId: ReplicaId
+      readonly quietMs: Ms
+      readonly message: string
+    }
+  | { readonly kind: 'stored'; readonly id: string; readonly home: Home }
+  /** Nothing but a sign of life. */
+  | { readonly kind: 'beat' }
