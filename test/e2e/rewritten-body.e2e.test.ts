@@ -36,7 +36,8 @@ const bodies = fc
     { requiredKeys: ['messages', 'stream', 'model'] },
   )
   .chain((body) => fc.shuffledSubarray(Object.entries(body), { minLength: Object.keys(body).length }))
-  .map((entries) => Object.fromEntries(entries) as Record<string, unknown>)
+  // JSON knows no -0, so what is compared with has been through it.
+  .map((entries) => JSON.parse(JSON.stringify(Object.fromEntries(entries))) as Record<string, unknown>)
 
 describe.each(ENGINE_KINDS)('a body on its way to %s', (kind) => {
   beforeEach(() => start(kind))
