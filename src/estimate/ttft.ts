@@ -32,6 +32,21 @@ export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): Engi
   return { ...load, backlogTokens: load.backlogTokens - doneRatio * head.uncachedTokens }
 }
 
+/** A prompt that takes so many times what was predicted when it was sent, and so long beyond it, waits for a slot. */
+const OVERDUE_RATIO = 2
+const OVERDUE_BY_MS: Ms = 50
+
+/**
+ * True when the first prompt there should have been done long ago while streams go on: the engine does not begin what
+ * it is sent, most likely for want of a slot. Prompts of answers that don't stream are never seen to be done.
+ */
+export function isHeadOverdue({ prefilling, decoding }: ReplicaLedger, nowMs: Ms): boolean {
+  const head: InFlight | undefined = prefilling.values().next().value
+  if (head?.predictedTtftMs === undefined || !head.offer.streamed || decoding.size === 0) return false
+  const predictedMs = head.offer.receivedAtMs + head.predictedTtftMs - head.dispatchedAtMs
+  return nowMs - head.dispatchedAtMs > OVERDUE_RATIO * predictedMs + OVERDUE_BY_MS
+}
+
 /** Prefill of that many tokens beside what decodes there, in ms; 0 for none. */
 export function prefillTimeMs(model: StepModel, load: EngineLoad, tokens: Tokens): Ms {
   return tokens > 0 ? prefillMs(model, tokens, load.chunkTokens, load.sequences, load.contextTokens) : 0

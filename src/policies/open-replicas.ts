@@ -24,11 +24,11 @@ export function openReplicas(round: Round): OpenReplica[] {
 
 /** True when the replica is full, or its slots or its backlog are. */
 function isClosed({ nowMs, without }: Round, { view, depthTokens: depth }: OpenReplica): boolean {
-  const { ledger, slots, backlogTokens } = view
+  const { ledger, slots } = view
   if (ledger.fullUntilAtMs > nowMs) return true
   if (ledger.inFlightRequests === 0) return false
   if (!without.has('slots') && ledger.inFlightSequences + 1 > slots + spareSlots(ledger)) return true
-  return !without.has('depth') && ledger.prefilling.size > 0 && backlogTokens >= depth
+  return !without.has('depth') && !fitsDepth(view, 0, depth)
 }
 
 /** Whether slots and backlog leave the job room there: these refuse most, so they are asked before the rest. */

@@ -6,6 +6,7 @@ import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs, type StepModel } fr
 import { chunkTokens } from '../estimate/step-windows.ts'
 import {
   type EngineLoad,
+  isHeadOverdue,
   loadClass,
   loadOf,
   prefillTimeMs,
@@ -37,6 +38,8 @@ export interface Outlook {
   /** Uncached tokens there that are not prefilled yet, as dead-reckoned. */
   readonly backlogTokens: Tokens
   readonly backlogMs: Ms
+  /** It has a prompt that it does not begin: see `isHeadOverdue`. */
+  readonly headOverdue: boolean
   readonly decodeStepMs: Ms
   /** Prefill stall that its running streams can bear beyond the backlog's own, in ms; Infinity with none. */
   readonly bearableStallMs: Ms
@@ -73,6 +76,7 @@ export function outlook(
     medianFactors: [],
     backlogTokens: load.backlogTokens,
     backlogMs: prefillTimeMs(model, load, load.backlogTokens),
+    headOverdue: isHeadOverdue(ledger, nowMs),
     decodeStepMs: stepMs,
     bearableStallMs: residents.slackMs - prefillStallMs(model, load.backlogTokens, load.chunkTokens),
     tightestTpotMs: residents.tpotMs,

@@ -1,9 +1,17 @@
 /** TTFT from the step model: more work is never sooner, a learnt backlog shrinks with time, and loads are told apart. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { ReplicaLedger } from '../../src/core/ledger.ts'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { observeDecode, observePrefill, sharedModel, stepModel } from '../../src/estimate/step-model.ts'
-import { loadClass, loadOf, PROMPT_CLASSES, promptClass, rawTtftMs } from '../../src/estimate/ttft.ts'
+import {
+  isHeadOverdue,
+  loadClass,
+  loadOf,
+  PROMPT_CLASSES,
+  promptClass,
+  rawTtftMs,
+} from '../../src/estimate/ttft.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 
 const LOAD = { backlogTokens: 0, sequences: 4, contextTokens: 4000, chunkTokens: 512 }
@@ -81,5 +89,27 @@ describe('TTFT', () => {
     expect(classes).toEqual([0, 0, 2, 3, 3, 5, 6, 6, 8, 9, 9, 11, 12, 12, 14])
     expect(promptClass(512)).toBe(1)
     expect(PROMPT_CLASSES).toBe(3)
+  })
+})
+
+describe('a prompt that the engine does not begin', () => {
+  const head = { dispatchedAtMs: 1000, predictedTtftMs: 140, offer: { receivedAtMs: 900, streamed: true } }
+  const ledger = (first: object, streams: number) =>
+    ({
+      prefilling: new Map([[1, first]]),
+      decoding: new Map(Array.from({ length: streams }, (_, index) => [index + 2, {}])),
+    }) as unknown as ReplicaLedger
+
+  it('is overdue after twice its predicted time in the engine and a little more', () => {
+    // 140 ms from receipt are 40 from dispatch: due by 1000 + 2 * 40 + 50.
+    expect(isHeadOverdue(ledger(head, 1), 1130)).toBe(false)
+    expect(isHeadOverdue(ledger(head, 1), 1131)).toBe(true)
+  })
+
+  it('is none where nothing else runs, where nobody predicted, or where its first token is not seen', () => {
+    expect(isHeadOverdue(ledger(head, 0), 9000)).toBe(false)
+    expect(isHeadOverdue(ledger({ ...head, predictedTtftMs: undefined }, 1), 9000)).toBe(false)
+    const unseen = { ...head, offer: { ...head.offer, streamed: false } }
+    expect(isHeadOverdue(ledger(unseen, 1), 9000)).toBe(false)
   })
 })
