@@ -1,7 +1,6 @@
 /** TTFT from the step model: more work is never sooner, a learnt backlog shrinks with time, and loads are told apart. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ReplicaLedger } from '../../src/core/ledger.ts'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { observeDecode, observePrefill, sharedModel, stepModel } from '../../src/estimate/step-model.ts'
 import {
