@@ -93,7 +93,9 @@ export class Clients {
     })
     const all = Promise.all(this.#open)
     if ((await Promise.race([all, late])) === 'late') {
-      const hanging = this.records.filter(({ toMs }) => toMs === undefined).map(({ id }) => id)
+      const hanging = this.records
+        .filter(({ toMs }) => toMs === undefined)
+        .map(({ id, manner, fromMs }) => `${id} (${manner}, ${Math.round((Date.now() - fromMs) / 1000)} s)`)
       throw new Error(`after ${limitMs} ms these clients still wait: ${hanging.slice(0, 10).join(', ')}`)
     }
     clearTimeout(timer)
