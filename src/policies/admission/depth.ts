@@ -1,7 +1,4 @@
-/**
- * DEPTH: what is pushed into an engine can't be reordered any more, so only about one chunk of backlog is, and nothing
- * behind a prompt that the engine does not begin.
- */
+/** DEPTH: only about a chunk is pushed into an engine, since it can't be reordered there; nothing behind an overdue one. */
 import type { Tokens } from '../../core/units.ts'
 import type { Outlook } from '../outlook.ts'
 import type { AdmissionGate } from './gate.ts'
