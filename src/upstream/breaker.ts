@@ -7,7 +7,7 @@ export type BreakerState = 'closed' | 'open' | 'half-open'
 export interface BreakerOptions {
   /** Share of faults in the window above which it opens. */
   readonly faultRatio: Ratio
-  /** Fewer exchanges than this in the window say nothing. */
+  /** Fewer exchanges than this in the window say nothing; as many faults in a row say enough. */
   readonly minExchanges: number
   readonly windowMs: Ms
   /** How long it stays open before it is probed. */
@@ -42,24 +42,24 @@ export function createBreaker(
   probe: () => Promise<void>,
   onChange: (state: BreakerState) => void,
 ): Breaker {
-  const circuit = new CircuitBreaker<[() => Promise<void>], void>((run) => run(), {
-    // A timeout of its own would cut off slow but healthy work; the probe has its deadline.
-    timeout: false,
-    errorThresholdPercentage: options.faultRatio * 100,
-    volumeThreshold: options.minExchanges,
-    rollingCountTimeout: options.windowMs,
-    resetTimeout: options.resetMs,
-    rollingPercentilesEnabled: false,
-    enableSnapshots: false,
-  })
+  const circuit = circuitOf(options)
+  let faultsInARow = 0
   const report = (outcome: () => Promise<void>): void => {
     // Fired while open it would only count as a rejection and thin out the fault ratio.
     if (circuit.opened || circuit.halfOpen || circuit.isShutdown) return
     circuit.fire(outcome).catch(() => undefined)
   }
-  const fault = (message: string): void => report(() => Promise.reject(new Error(message)))
+  const fault = (message: string): void => {
+    report(() => Promise.reject(new Error(message)))
+    faultsInARow += 1
+    // A replica that fails fast looks idle and draws the traffic: the window still remembers its better days.
+    if (faultsInARow >= options.minExchanges && !circuit.halfOpen && !circuit.isShutdown) circuit.open()
+  }
   circuit.on('open', () => onChange('open'))
-  circuit.on('close', () => onChange('closed'))
+  circuit.on('close', () => {
+    faultsInARow = 0
+    onChange('closed')
+  })
   circuit.on('halfOpen', () => {
     onChange('half-open')
     // Its failure opens the circuit again with a new timer, its success closes it.
@@ -76,10 +76,26 @@ export function createBreaker(
       fault(message)
       fault(message)
     },
-    success: () => report(() => Promise.resolve()),
+    success: () => {
+      faultsInARow = 0
+      report(() => Promise.resolve())
+    },
     close: () => {
       circuit.removeAllListeners()
       circuit.shutdown()
     },
   }
+}
+
+function circuitOf(options: BreakerOptions): CircuitBreaker<[() => Promise<void>], void> {
+  return new CircuitBreaker((run) => run(), {
+    // A timeout of its own would cut off slow but healthy work; the probe has its deadline.
+    timeout: false,
+    errorThresholdPercentage: options.faultRatio * 100,
+    volumeThreshold: options.minExchanges,
+    rollingCountTimeout: options.windowMs,
+    resetTimeout: options.resetMs,
+    rollingPercentilesEnabled: false,
+    enableSnapshots: false,
+  })
 }

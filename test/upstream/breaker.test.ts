@@ -43,6 +43,25 @@ describe('a breaker', () => {
     expect(changes).toEqual(['open'])
   })
 
+  it('opens on faults in a row, however many successes are in the window', async () => {
+    for (let index = 0; index < 100; index += 1) breaker.success()
+    for (let index = 0; index < 4; index += 1) breaker.fault('500')
+    breaker.success()
+    for (let index = 0; index < 4; index += 1) breaker.fault('500')
+    await settle()
+    expect(breaker.state).toBe('closed')
+    breaker.fault('500')
+    await settle()
+    expect(breaker.state).toBe('open')
+    await vi.advanceTimersByTimeAsync(OPTIONS.resetMs)
+    probes[0]?.pass()
+    await settle()
+    expect(changes).toEqual(['open', 'half-open', 'closed'])
+    for (let index = 0; index < 4; index += 1) breaker.fault('500')
+    await settle()
+    expect(breaker.state).toBe('closed')
+  })
+
   it('opens when most streams break after their first content, and not at half of them', async () => {
     for (let index = 0; index < 20; index += 1) {
       breaker.success()
