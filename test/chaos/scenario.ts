@@ -9,6 +9,8 @@ export const OF_THAT_LENGTH = { vllm_xargs: { output_tokens: ANSWER_TOKENS } }
 export const MODEL = 'tiny'
 /** A silence that is longer than any pause of the storm but one that hangs. */
 export const SILENCE_LIMIT_MS = 8000
+/** An answer that does not stream is silent until it is whole, so a mute engine is given up by this limit alone. */
+const ANSWER_LIMIT_MS = 20_000
 /** Bodies above it are refused. */
 export const BODY_LIMIT_BYTES = 64 * 1024
 
@@ -33,7 +35,7 @@ classes:
   batch: { overload: wait, max_wait: 4s }
   calm: { ttft: 15s, overload: wait, max_wait: 15s }
 default_class: chat
-limits: { body: ${BODY_LIMIT_BYTES / 1024}KiB, waiting: { requests: ${waitingRequests} } }
+limits: { body: ${BODY_LIMIT_BYTES / 1024}KiB, request: ${ANSWER_LIMIT_MS}ms, waiting: { requests: ${waitingRequests} } }
 timeouts: { connect: 1s, first_byte: ${SILENCE_LIMIT_MS}ms, between_bytes: ${SILENCE_LIMIT_MS}ms, heartbeat_after: 2s, drain: 10s }
 `
 }
