@@ -14,10 +14,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { configText } from './emulated-config.mjs'
 import { jsonOf, MAIN, ready, start, stop, stopAll } from './processes.mjs'
 import { freePort } from './relay/children.mjs'
-
-const PROMISE = '{ ttft: 800ms, ttft_per_1k_tokens: 2s, tpot: 80ms }'
 
 const { values: options } = parseArgs({
   options: {
@@ -33,10 +32,8 @@ const { values: options } = parseArgs({
 const sketch = process.env.SLUICE_SKETCH
 const workDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
 function fileWith(name, head) {
-  const classes = ['chat', 'voice', 'autocomplete', 'agent', 'batch'].map((one) => `  ${one}: ${PROMISE}`)
   const file = join(workDir, name)
-  const tail = ['classes:', ...classes, 'default_class: chat', 'auth: none', 'mode: enforce', '']
-  writeFileSync(file, [...head, ...tail].join('\n'))
+  writeFileSync(file, configText(head))
   return file
 }
 

@@ -13,12 +13,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { configText } from './emulated-config.mjs'
 import { jsonOf, MAIN, ready, start, stop, stopAll } from './processes.mjs'
 import { freePort } from './relay/children.mjs'
 
 const PROFILE = 'demo/slow'
 const LENGTH_RATIO = '0.2'
-const PROMISE = '{ ttft: 800ms, ttft_per_1k_tokens: 2s, tpot: 80ms }'
 const WANTED_POINTS = 5
 
 const { values: options } = parseArgs({
@@ -34,20 +34,13 @@ const workDir = mkdtempSync(join(tmpdir(), 'sluice-bench-'))
 
 function configFile(port, adminPort, enginePorts) {
   const replicas = enginePorts.map((enginePort) => `"http://127.0.0.1:${enginePort}"`).join(', ')
-  const classes = ['chat', 'voice', 'autocomplete', 'agent', 'batch'].map((one) => `  ${one}: ${PROMISE}`)
   const file = join(workDir, 'sluice.yaml')
-  const lines = [
+  const head = [
     `listen: 127.0.0.1:${port}`,
     `admin: { listen: "127.0.0.1:${adminPort}" }`,
     `models: [{ name: demo, replicas: [${replicas}] }]`,
-    'classes:',
-    ...classes,
-    'default_class: chat',
-    'auth: none',
-    'mode: enforce',
-    '',
   ]
-  writeFileSync(file, lines.join('\n'))
+  writeFileSync(file, configText(head))
   return file
 }
 

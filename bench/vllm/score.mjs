@@ -1,4 +1,5 @@
 /** Judges the requests of a run and sums them up in one row. */
+import { meanOf, pairedDifference } from '../goodput/stats.mjs'
 
 /** TTFT counts from the scheduled arrival; the target grows with the prompt. All in ms. */
 export const TTFT_BASE_MS = 800
@@ -67,46 +68,35 @@ const COLUMNS = [
   ['refusal p50 ms', (row) => (row.refusalP50Ms ?? Number.NaN).toFixed(0)],
 ]
 
+/** Cells in columns, each as wide as its widest. */
+function aligned(lines) {
+  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
+  return lines.map((line) => line.map((cell, column) => cell.padStart(widths[column])).join('  ')).join('\n')
+}
+
 /** The rows as a table in plain text. */
 export function formatTable(rows) {
-  const cells = [
+  return aligned([
     COLUMNS.map(([title]) => title),
     ...rows.map((row) => COLUMNS.map(([, show]) => String(show(row)))),
-  ]
-  const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column].length)))
-  return cells.map((line) => line.map((cell, column) => cell.padStart(widths[column])).join('  ')).join('\n')
+  ])
 }
 
-/** Two-sided 95 % quantiles of Student's t by degrees of freedom; beyond the list the normal one. */
-const T95 = [Number.NaN, 12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23]
-
-const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
-
-/** Half the width of the 95 % interval of the mean; NaN with one value. */
-function halfWidth(values) {
-  const middle = mean(values)
-  const spread = values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)
-  return (T95[values.length - 1] ?? 1.96) * Math.sqrt(spread / values.length)
-}
+const shown = ({ mean, halfWidth }) =>
+  `${mean.toFixed(1)}${Number.isNaN(halfWidth) ? '' : ` ±${halfWidth.toFixed(1)}`}`
 
 /** Good requests a second of each setting over the rounds, and its difference to `ours` on the same arrivals. */
 export function formatMeans(rows, ours = 'sluice') {
   const of = (load, arm) =>
     rows.filter((row) => row.load === load && row.arm === arm).map((row) => row.goodPerSec)
-  const shown = (values) => {
-    const half = halfWidth(values)
-    return `${mean(values).toFixed(1)}${Number.isNaN(half) ? '' : ` ±${half.toFixed(1)}`}`
-  }
   const lines = [['load', 'setting', 'good/s', `${ours} is ahead by`]]
   for (const load of new Set(rows.map((row) => row.load))) {
     const own = of(load, ours)
     for (const arm of new Set(rows.map((row) => row.arm))) {
       const values = of(load, arm)
-      const ahead =
-        arm === ours || own.length === 0 ? '' : shown(own.map((value, round) => value - values[round]))
-      lines.push([`${load}x`, arm, shown(values), ahead])
+      const ahead = arm === ours || own.length === 0 ? '' : shown(pairedDifference(own, values))
+      lines.push([`${load}x`, arm, shown(meanOf(values)), ahead])
     }
   }
-  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
-  return lines.map((line) => line.map((cell, column) => cell.padStart(widths[column])).join('  ')).join('\n')
+  return aligned(lines)
 }

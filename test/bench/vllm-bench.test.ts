@@ -72,7 +72,7 @@ describe('means over rounds', () => {
     const lines = bench.formatMeans(rows).split('\n')
     // Differences 1, 2, 3: mean 2, deviation 1, t(2) = 4.3, so 4.3 / sqrt(3).
     expect(lines[1]).toMatch(/2x +cap:16 +12\.0 ±5\.0 +2\.0 ±2\.5$/)
-    expect(lines[2]).toMatch(/2x +sluice +14\.0 ±7\.4/)
+    expect(lines[2]).toMatch(/2x +sluice +14\.0 ±7\.5/)
   })
 
   it('claim no interval from one round', () => {
