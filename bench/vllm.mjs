@@ -4,12 +4,13 @@
  *
  *   npm run bench:vllm                                            about 6 minutes, plus the installation at first use
  *   npm run bench:vllm -- --rounds 5 --loads 1,1.5,2              with intervals
- *   npm run bench:vllm -- --workloads mixed,long-answers,long-prompts
+ *   npm run bench:vllm -- --workloads mixed,long-answers,long-prompts,classes
  *   npm run bench:vllm -- --arms bare,cap:8,cap:16,token-cap:1500,haproxy:12,sketch,sluice,told
  *   npm run bench:vllm -- --tpot-ms 15 --arms cap:8,sluice        when TPOT binds
  *
  * 1x is what the bare engine finishes a second when it is saturated, measured first. A request is good when it
- * finishes with TTFT (from its scheduled arrival) within 0.8 s + 2 s per 1000 prompt tokens and TPOT within --tpot-ms.
+ * finishes with TTFT (from its scheduled arrival) within 0.8 s + 2 s per 1000 prompt tokens and TPOT within --tpot-ms;
+ * in `classes`, a mix of five, when it keeps the promise of its class.
  * SLUICE_SKETCH names a script of a rival proxy, started as `node SCRIPT PORT ENGINE_PORT --tpot=MS`. Sluice is told
  * nothing of the engine, except in `told`. Prints tables; the figures with their conditions go to --out as JSON.
  */
@@ -23,8 +24,8 @@ import * as servers from '../test/vllm/servers.mjs'
 import { freePort } from './relay/children.mjs'
 import { armsOf } from './vllm/arms.mjs'
 import { runOpenLoop, saturate, warmUp } from './vllm/client.mjs'
-import { formatMeans, formatTable, scoreRun, TTFT_BASE_MS, TTFT_PER_1K_TOKENS_MS } from './vllm/score.mjs'
-import { makeArrivals, makeRequest, uniform, WORKLOADS } from './vllm/workload.mjs'
+import { formatMeans, formatTable, scoreRun } from './vllm/score.mjs'
+import { makeArrivals, makeRequest, plainSlo, uniform, WORKLOADS } from './vllm/workload.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 const STATE = join(ROOT, '.bench')
@@ -64,19 +65,20 @@ async function untilIdle(port) {
   throw new Error(`the engine on port ${port} does not become idle`)
 }
 
-async function measure(arm, shape, load, ratePerSec, seed) {
+async function measure(arm, workload, load, ratePerSec, seed) {
   await untilIdle(arm.enginePort)
   const { port, end } = await arm.open({
     enginePort: arm.enginePort,
     stateDir: STATE,
     root: ROOT,
     tpotTargetMs,
+    workload,
   })
   try {
     if (warmSeconds > 0) {
-      await runOpenLoop(port, makeArrivals(shape, WARM_LOAD * ratePerSec, warmSeconds, seed + 7000), 0)
+      await runOpenLoop(port, makeArrivals(workload, WARM_LOAD * ratePerSec, warmSeconds, seed + 7000), 0)
     }
-    const arrivals = makeArrivals(shape, load * ratePerSec, seconds, seed)
+    const arrivals = makeArrivals(workload, load * ratePerSec, seconds, seed)
     return scoreRun(await runOpenLoop(port, arrivals, GRACE_MS), seconds, tpotTargetMs)
   } finally {
     await end()
@@ -138,7 +140,7 @@ function conditions() {
     cpu: `${cpus().length} x ${cpus()[0]?.model}`,
     loadAverage: loadavg(),
     workloads: Object.fromEntries(workloads.map((name) => [name, WORKLOADS[name]])),
-    targets: { ttftMs: TTFT_BASE_MS, ttftPer1kTokensMs: TTFT_PER_1K_TOKENS_MS, tpotMs: tpotTargetMs },
+    targets: plainSlo(tpotTargetMs),
     seconds,
     warmSeconds,
     seed: Number(options.seed),

@@ -6,10 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import * as servers from '../../test/vllm/servers.mjs'
 import { findProgram } from '../peers/installed.mjs'
 import { freePort } from '../relay/children.mjs'
-import { TTFT_BASE_MS, TTFT_PER_1K_TOKENS_MS } from './score.mjs'
+import { plainSlo } from './workload.mjs'
 
 const READY_MS = 20_000
 const TOLD = '{ max_num_seqs: 16, max_num_batched_tokens: 256 }'
+/** A class without a promise. */
+const LEFTOVER = '{ overload: wait, max_wait: 10m }'
 /** How long HAProxy lets a request wait for a place; longer ones did worse at overload. */
 const HAPROXY_QUEUE = '500ms'
 
@@ -44,10 +46,24 @@ async function startChild(name, command, stateDir, ready) {
   }
 }
 
-async function startSluice({ enginePort, stateDir, root, tpotTargetMs }, engineArgs) {
+/** The workload's classes as a file has them; one for all where it has none. */
+function classesText({ classes }, tpotTargetMs) {
+  const promised = Object.entries(classes ?? { bench: { slo: plainSlo(tpotTargetMs) } })
+  const lines = promised.map(
+    ([name, { slo }]) => `  ${name}: ${slo === undefined ? LEFTOVER : promiseText(slo)}`,
+  )
+  return ['classes:', ...lines, `default_class: ${promised[0][0]}`].join('\n')
+}
+
+function promiseText({ ttftMs, ttftPer1kTokensMs, tpotMs, e2eMs }) {
+  const targets = { ttft: ttftMs, ttft_per_1k_tokens: ttftPer1kTokensMs, tpot: tpotMs, e2e: e2eMs }
+  const told = Object.entries(targets).filter(([, ms]) => ms !== undefined)
+  return `{ ${told.map(([key, ms]) => `${key}: ${ms}ms`).join(', ')}, objective: 99% }`
+}
+
+async function startSluice({ enginePort, stateDir, root, tpotTargetMs, workload }, engineArgs) {
   const [port, adminPort] = [await freePort(), await freePort()]
   const file = join(stateDir, 'sluice.yaml')
-  const targets = `ttft: ${TTFT_BASE_MS}ms, ttft_per_1k_tokens: ${TTFT_PER_1K_TOKENS_MS}ms, tpot: ${tpotTargetMs}ms`
   writeFileSync(
     file,
     `listen: 127.0.0.1:${port}
@@ -58,9 +74,7 @@ models:
   - name: ${servers.MODEL_NAME}
     engine_args: ${engineArgs}
     replicas: [http://127.0.0.1:${enginePort}]
-classes:
-  bench: { ${targets}, objective: 99% }
-default_class: bench
+${classesText(workload, tpotTargetMs)}
 `,
   )
   const command = [process.execPath, join(root, 'dist', 'cli', 'main.js'), 'serve', '-c', file]

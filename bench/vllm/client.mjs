@@ -24,6 +24,7 @@ function send(agent, port, request, scheduledAtMs, moreHeaders) {
     const headers = {
       'content-type': 'application/json',
       'content-length': request.body.length,
+      ...(request.className === undefined ? {} : { 'x-slo-class': request.className }),
       ...moreHeaders,
     }
     sent = http.request(

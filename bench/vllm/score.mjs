@@ -1,9 +1,6 @@
 /** Judges the requests of a run and sums them up in one row. */
 import { meanOf, pairedDifference } from '../goodput/stats.mjs'
-
-/** TTFT counts from the scheduled arrival; the target grows with the prompt. All in ms. */
-export const TTFT_BASE_MS = 800
-export const TTFT_PER_1K_TOKENS_MS = 2000
+import { plainSlo } from './workload.mjs'
 
 export const ttftMs = (seen) =>
   seen.firstAtMs === undefined ? undefined : seen.firstAtMs - seen.scheduledAtMs
@@ -13,9 +10,29 @@ export const tpotMs = (seen) =>
     ? undefined
     : (seen.lastAtMs - seen.firstAtMs) / Math.max(1, seen.answerTokens - 1)
 
+/** True for what was promised something: `null` stands for no promise, no word for the plain one. */
+const isJudged = ({ slo }) => slo !== null
+
 export function isGood(seen, tpotTargetMs) {
-  const targetMs = TTFT_BASE_MS + (TTFT_PER_1K_TOKENS_MS * seen.promptTokens) / 1000
-  return seen.outcome === 'finished' && ttftMs(seen) <= targetMs && tpotMs(seen) <= tpotTargetMs
+  const { ttftMs: baseMs, ttftPer1kTokensMs = 0, tpotMs: paceMs, e2eMs } = seen.slo ?? plainSlo(tpotTargetMs)
+  const within = (value, target) => target === undefined || value <= target
+  return (
+    isJudged(seen) &&
+    seen.outcome === 'finished' &&
+    within(ttftMs(seen), baseMs && baseMs + (ttftPer1kTokensMs * seen.promptTokens) / 1000) &&
+    within(tpotMs(seen), paceMs) &&
+    within(seen.lastAtMs - seen.scheduledAtMs, e2eMs)
+  )
+}
+
+/** Part of each class that was good, by name; empty without classes. */
+function goodByClass(all, tpotTargetMs) {
+  const names = new Set(all.filter(isJudged).flatMap(({ className }) => className ?? []))
+  const ratioOf = (name) => {
+    const own = all.filter(({ className }) => className === name)
+    return own.filter((seen) => isGood(seen, tpotTargetMs)).length / own.length
+  }
+  return Object.fromEntries([...names].sort().map((name) => [name, ratioOf(name)]))
 }
 
 function quantile(values, share) {
@@ -31,10 +48,12 @@ export function scoreRun(all, seconds, tpotTargetMs) {
   const finished = all.filter((seen) => seen.outcome === 'finished')
   const good = all.filter((seen) => isGood(seen, tpotTargetMs))
   const refused = all.filter((seen) => seen.outcome === 'refused')
+  const judged = all.filter(isJudged)
   return {
     offeredPerSec: all.length / seconds,
     goodPerSec: good.length / seconds,
-    goodRatio: all.length === 0 ? 0 : good.length / all.length,
+    goodRatio: judged.length === 0 ? 0 : good.length / judged.length,
+    goodByClass: goodByClass(all, tpotTargetMs),
     finishedPerSec: finished.length / seconds,
     goodPromptTokensPerSec: good.reduce((sum, seen) => sum + seen.promptTokens, 0) / seconds,
     refused: refused.length,
@@ -68,6 +87,13 @@ const COLUMNS = [
   ['refusal p50 ms', (row) => (row.refusalP50Ms ?? Number.NaN).toFixed(0)],
 ]
 
+/** A column for each class of the rows, with the part of it that was good. */
+const classColumns = (rows) =>
+  Object.keys(rows[0]?.goodByClass ?? {}).map((name) => [
+    name,
+    (row) => `${(100 * (row.goodByClass?.[name] ?? Number.NaN)).toFixed(0)} %`,
+  ])
+
 /** Cells in columns, each as wide as its widest. */
 function aligned(lines) {
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
@@ -76,9 +102,10 @@ function aligned(lines) {
 
 /** The rows as a table in plain text. */
 export function formatTable(rows) {
+  const columns = [...COLUMNS, ...classColumns(rows)]
   return aligned([
-    COLUMNS.map(([title]) => title),
-    ...rows.map((row) => COLUMNS.map(([, show]) => String(show(row)))),
+    columns.map(([title]) => title),
+    ...rows.map((row) => columns.map(([, show]) => String(show(row)))),
   ])
 }
 

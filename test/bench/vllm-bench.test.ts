@@ -11,12 +11,15 @@ interface Seen {
   readonly status?: number
   readonly firstAtMs?: number
   readonly lastAtMs?: number
+  readonly className?: string
+  readonly slo?: { readonly ttftMs?: number; readonly tpotMs?: number; readonly e2eMs?: number } | null
 }
 interface Arrival {
   readonly atMs: number
   readonly promptTokens: number
   readonly answerTokens: number
   readonly body: Buffer
+  readonly className?: string
 }
 interface Bench {
   isGood(seen: Seen, tpotTargetMs: number): boolean
@@ -48,6 +51,18 @@ describe('a request on the bench', () => {
     expect(bench.isGood({ ...seen, firstAtMs: 2801 }, 80)).toBe(false)
     expect(bench.isGood({ ...seen, lastAtMs: 3601 }, 80)).toBe(false)
     expect(bench.isGood({ ...seen, promptTokens: 999 }, 80)).toBe(false)
+  })
+
+  it('of a class is good by the promise of its class', () => {
+    expect(bench.isGood({ ...seen, slo: { ttftMs: 2799 } }, 80)).toBe(false)
+    expect(bench.isGood({ ...seen, slo: { ttftMs: 2800 } }, 1)).toBe(true)
+    expect(bench.isGood({ ...seen, slo: { e2eMs: 3600 } }, 1)).toBe(true)
+    expect(bench.isGood({ ...seen, slo: { e2eMs: 3599 } }, 80)).toBe(false)
+  })
+
+  it('without a promise is not judged', () => {
+    const row = bench.scoreRun([seen, { ...seen, className: 'batch', slo: null }], 1, 80)
+    expect(row).toMatchObject({ offeredPerSec: 2, goodPerSec: 1, goodRatio: 1 })
   })
 
   it('is never good when it did not finish', () => {
@@ -89,6 +104,21 @@ describe('arrivals', () => {
     expect(once.every((text, place) => text === other[place])).toBe(false)
     expect(once.length).toBeGreaterThan(500)
     expect(once.length).toBeLessThan(700)
+  })
+
+  it('of a mix are of each class in its share', () => {
+    const arrivals = bench.makeArrivals(bench.WORKLOADS.classes, 10, 200, 1)
+    for (const [name, share] of Object.entries({
+      chat: 0.4,
+      voice: 0.2,
+      autocomplete: 0.25,
+      agent: 0.1,
+      batch: 0.05,
+    })) {
+      const own = arrivals.filter(({ className }) => className === name)
+      expect(own.length / arrivals.length).toBeGreaterThan(share - 0.03)
+      expect(own.length / arrivals.length).toBeLessThan(share + 0.03)
+    }
   })
 
   it('carry exact lengths and never a seed for the engine', () => {
