@@ -4,9 +4,10 @@ import type { Ms, Ratio } from '../core/units.ts'
 /** Stands for a number that there is not. */
 export const NOTHING = '–'
 
-/** Milliseconds: `38 ms`, `1.24 s`. */
+/** Milliseconds: `38 ms`, `1.24 s`, `-14.1 s`. */
 export function shownMs(ms: Ms | undefined): string {
   if (ms === undefined) return NOTHING
+  if (ms < 0) return `-${shownMs(-ms)}`
   return ms < 1000 ? `${ms.toFixed(ms < 10 ? 1 : 0)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`
 }
 

@@ -77,7 +77,7 @@ function receivedText(offer: Offer, settlement: Settlement | undefined): string 
   const most = offer.maxOutputTokens === undefined ? '' : `, at most ${shownCount(offer.maxOutputTokens)} out`
   const retry = offer.retryCount === 0 ? '' : `, the client’s retry ${offer.retryCount}`
   const copies = offer.sequences === 1 ? '' : `, ${offer.sequences} sequences`
-  return `${offer.route}, ${counted(exact, 'prompt token')}${estimate}${most}${copies}${offer.streamed ? ', streamed' : ''}${retry}`
+  return `by route ${offer.route}: ${counted(exact, 'prompt token')}${estimate}${most}${copies}${offer.streamed ? ', streamed' : ''}${retry}`
 }
 
 function promiseText(offer: Offer): string {

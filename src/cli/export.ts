@@ -1,7 +1,7 @@
 /** `sluice export`: writes rules, SLO definitions and dashboards for the tools that people already have. */
 import { writeFile } from 'node:fs/promises'
 import { basename, dirname, relative, resolve } from 'node:path'
-import { Command, InvalidArgumentError, Option } from 'commander'
+import { Argument, Command, InvalidArgumentError, Option } from 'commander'
 import type { Config } from '../config/config.ts'
 import { loadConfig } from '../config/load.ts'
 import { formatProblem } from '../config/problem.ts'
@@ -150,13 +150,9 @@ function grafanaCommand(terminal: Terminal): Command {
   const names = Object.keys(DASHBOARDS) as DashboardName[]
   return new Command('grafana')
     .description(`a dashboard as Grafana's JSON: ${names.join(' or ')}`)
-    .argument('<dashboard>', names.join(' or '))
+    .addArgument(new Argument('<dashboard>', 'which one').choices(names))
     .option('-o, --output <file>', 'where to write; - for stdout', '-')
-    .action(async (name: string, { output }: OutputFlag) => {
-      const known = names.find((each) => each === name)
-      if (known === undefined) throw new Error(`no dashboard "${name}"; there are ${names.join(', ')}`)
-      await put(output, dashboardText(known), terminal)
-    })
+    .action((name: DashboardName, { output }: OutputFlag) => put(output, dashboardText(name), terminal))
 }
 
 function runbookOption(): Option {

@@ -42,6 +42,10 @@ export async function fleetOf(flags: FleetFlags, terminal: Terminal): Promise<Fl
   const config = flags.config === undefined ? undefined : await configFrom('--config', flags.config, terminal)
   const model = config === undefined ? undefined : modelOf(config, flags.model)
   const profileId = flags.profile ?? model?.profile ?? DEFAULT_PROFILE
+  if (model !== undefined && (flags.profile ?? model.profile) === undefined)
+    terminal.err(
+      `the file names no profile for ${model.name}: ${profileId} is taken; --profile takes another\n`,
+    )
   const replicas = flags.replicas ?? model?.replicas.length ?? DEFAULT_REPLICAS
   const engine = engineOf(flags, profileId, model)
   return {

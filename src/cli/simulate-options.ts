@@ -119,7 +119,12 @@ export function faultArgument(text: string, earlier: readonly Fault[] = []): rea
   }
   const fault = faultOf(kind, value, replica === undefined ? undefined : Number(replica))
   if (fault === undefined) throw new InvalidArgumentError(FAULT_HELP)
-  return [...earlier, fault.kind === 'estimatorBias' ? fault : { ...fault, ...span }]
+  if (replica !== undefined && !('replicaIndex' in fault)) {
+    throw new InvalidArgumentError(`"${kind}" is of the whole fleet: leave /REPLICA out.`)
+  }
+  if (fault.kind !== 'estimatorBias') return [...earlier, { ...fault, ...span }]
+  if (from === undefined) return [...earlier, fault]
+  throw new InvalidArgumentError(`"${kind}" holds from the start: leave @FROM out.`)
 }
 
 function faultOf(kind: string, value: string, replica: number | undefined): Fault | undefined {

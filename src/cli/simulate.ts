@@ -1,6 +1,7 @@
 /** `sluice simulate`: a workload against a simulated fleet in virtual time, schedulers side by side. */
 import { Command, Option } from 'commander'
 import { schedulers } from '../policies/registry.ts'
+import { checkFaults } from '../sim/faults.ts'
 import { NAMED_WORKLOADS } from '../sim/workloads.ts'
 import {
   durationArgument,
@@ -36,6 +37,15 @@ Examples:
   sluice simulate --trace conversations.csv --rate 40 --scheduler sluice,limit-16 --format json
   sluice simulate --load 1.5 --arrivals bursts:5s:15s:2.5 --clients sdk --fault slow=0.5@20s/0
 
+Faults, then @FROM or @FROM-TO, then /REPLICA (from 0), e.g. slow=0.5@20s-40s/1:
+  slow=RATIO         the replica runs at that part of its speed
+  dead               it is gone; after TO an empty one answers
+  frozen-metrics     its metrics page says the same again and again; without /REPLICA all of them
+  lost-metrics       its metrics page does not answer; without /REPLICA all of them
+  late-metrics=TIME  all metrics pages are known so much later
+  tokenizer=RATIO    prompts are counted as so many times their tokens
+  estimator=RATIO    with --prior: what Sluice is told is so many times the truth
+
 --load is in times of capacity: the highest rate at which the bare fleet keeps 90 % of requests good. It is measured
 first, which takes some seconds; --rate does without. A trace runs at the rate it was recorded at, unless told
 otherwise. Schedulers: ${[...schedulers.keys()].join(', ')}.`
@@ -51,6 +61,9 @@ export function simulateCommand(terminal: Terminal = systemTerminal): Command {
   return command.addHelpText('after', EXAMPLES).action(async (flags: Flags) => {
     if (flags.rate !== undefined && flags.load !== undefined) {
       command.error('error: give either --rate or --load, not both')
+    }
+    if (!flags.prior && flags.fault?.some(({ kind }) => kind === 'estimatorBias')) {
+      command.error('error: the fault "estimator" changes what --prior tells: give --prior too')
     }
     terminal.out(await answer(flags, terminal))
   })
@@ -120,19 +133,16 @@ function addFleetOptions(command: Command): void {
     )
     .option(
       '--disaggregated <pools>',
-      'prefill and decode engines in each replica: 1:1',
+      'prefill and decode engines in each replica, and ms to move 1000 tokens of KV: 1:1:2.6',
       disaggregationArgument,
     )
     .option('--prior', 'tell Sluice the profile, instead of letting it learn from nothing', false)
-    .option(
-      '--fault <fault>',
-      'slow=0.5@20s-40s/1, dead@20s/0, frozen-metrics, … (repeatable)',
-      faultArgument,
-    )
+    .option('--fault <fault>', 'one of those below; repeatable', faultArgument)
 }
 
 async function answer(flags: Flags, terminal: Terminal): Promise<string> {
   const fleet = await fleetOf({ ...flags, prioritized: flags.priority }, terminal)
+  checkFaults(flags.fault ?? [], fleet.engines.length)
   const work: Work = { flags, fleet, chosen: await chooseSource(sourceFlags(flags), fleet.classes), terminal }
   if (flags.findGoodput) {
     const search = findAll(work)

@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import type { Overview } from '../admin/overview/overview.ts'
 import type { Ms } from '../core/units.ts'
 import { type AdminAddress, adminOptions, fetchOverview } from './admin-client.ts'
-import { durationArgument, wholeArgument } from './load-options.ts'
+import { durationOption, wholeArgument } from './load-options.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
 import { sortableColumns, topLines, topText } from './top-screen.ts'
 import { FIRST_VIEW, press, type TopView } from './top-view.ts'
@@ -35,7 +35,7 @@ SLUICE_ADMIN_TOKEN is wanted to see decisions where the file sets \`admin.token\
 export function topCommand(terminal: Terminal = systemTerminal, tty: Tty | undefined = systemTty()): Command {
   const command = new Command('top')
     .description('watch promises, replicas and decisions of a running Sluice in the terminal')
-    .option('--every <time>', 'time between two drawings', durationArgument, 2000)
+    .addOption(durationOption('--every <time>', 'time between two drawings', 2000))
     .option('--count <n>', 'end after so many (default: one when the output is no terminal)', countArgument)
     .option('--filter <text>', 'only rows with that text', '')
     .addOption(

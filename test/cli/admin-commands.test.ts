@@ -154,7 +154,7 @@ describe('sluice explain', () => {
     expect(out).toBe(`abc  chat on m, tenant t, product p
 promised    TTFT 450 ms, TPOT 55 ms for 99 % of requests; refused when it can’t be kept
 
-   0.0 ms  received    chat, 210 prompt tokens (estimated 200), at most 64 out, streamed
+   0.0 ms  received    by route chat: 210 prompt tokens (estimated 200), at most 64 out, streamed
    320 ms  decided     Held 320 ms, then sent to r1: first token predicted after 210 ms; the promise is 450 ms.
    400 ms  first token predicted after 380 ms: it came 20 ms later
    3.00 s  ended       Kept its promise: first token after 400 ms, then 30 ms a token, 3.00 s in all. 50 tokens out, completed.

@@ -107,7 +107,7 @@ describe('sluice export grafana', () => {
 
   it('names those that there are when asked for another', async () => {
     expect(await run(['export', 'grafana', 'x'])).toMatchObject({
-      code: 1,
+      code: 2,
       err: expect.stringContaining('slo, engines'),
     })
   })

@@ -120,10 +120,11 @@ describe('its options', () => {
 
 describe('figures for people', () => {
   it('have the unit that reads best', () => {
-    expect([shownMs(2.34), shownMs(38.2), shownMs(1234), shownMs(undefined)]).toEqual([
+    expect([shownMs(2.34), shownMs(38.2), shownMs(1234), shownMs(-14_146.7), shownMs(undefined)]).toEqual([
       '2.3 ms',
       '38 ms',
       '1.23 s',
+      '-14.1 s',
       '–',
     ])
     expect([shownShare(0.4321), shownShare(1), shownShare(undefined)]).toEqual(['43.2 %', '100 %', '–'])

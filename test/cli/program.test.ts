@@ -46,6 +46,7 @@ describe('sluice', () => {
 
   it('shows default times as people write them', async () => {
     expect((await run(['load', '--help'])).out).toContain('(default: 1m)')
+    expect((await run(['top', '--help'])).out).toContain('(default: 2s)')
   })
 
   it.each([

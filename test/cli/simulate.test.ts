@@ -96,6 +96,32 @@ describe('sluice simulate', { timeout: 60_000 }, () => {
     expect(out).toContain('│ agent │')
   })
 
+  it('says which profile it takes where the configuration names none', async () => {
+    const stdin = 'auth: none\nmodels: [{ name: m, replicas: [http://127.0.0.1:8001] }]\n'
+    const { err } = await run(['simulate', '--config', '-', '--rate', '1', '--duration', '2s'], { stdin })
+    expect(err).toContain('the file names no profile for m: Llama-3.1-8B/H100-80G-SXM/tp1 is taken')
+  })
+
+  it('tells of a fault that can not be before anything runs', async () => {
+    const { err, code } = await run([...SLOW, '--rate', '1', '--fault', 'dead/9'])
+    expect(code).toBe(1)
+    expect(err).toBe('sluice: the fault "dead" is for replica 9, of which there are 2, counted from 0\n')
+  })
+
+  it('lists every fault in its help', async () => {
+    const { out } = await run(['simulate', '--help'])
+    const faults = [
+      'slow=',
+      'dead',
+      'frozen-metrics',
+      'lost-metrics',
+      'late-metrics=',
+      'tokenizer=',
+      'estimator=',
+    ]
+    for (const fault of faults) expect(out).toContain(`\n  ${fault}`)
+  })
+
   it('takes promises, profile, replicas and engine arguments from a configuration', async () => {
     const stdin = [
       'classes: { chat: { ttft: 1ms } }',
@@ -119,6 +145,9 @@ describe('sluice simulate', { timeout: 60_000 }, () => {
 
   it.each([
     [['--scheduler', 'nope'], 'is none of sluice, round-robin'],
+    [['--fault', 'tokenizer=1.2/1'], 'of the whole fleet: leave /REPLICA out'],
+    [['--fault', 'estimator=2@5s', '--prior'], 'holds from the start: leave @FROM out'],
+    [['--fault', 'estimator=2', '--rate', '1'], 'give --prior too'],
     [['--rate', '1', '--load', '1'], 'either --rate or --load'],
     [['--profile', 'demo/slwo', '--rate', '1'], 'unknown profile "demo/slwo"; the nearest are: demo/slow'],
     [['--replicas', '0'], 'at least 1'],
