@@ -1,0 +1,116 @@
+/** What a plan makes of a job and a replica: the pause that keeps the pace, and deadlines that agents' answers leave. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ReplicaLedger } from '../../src/core/ledger.ts'
+import { newWaiter } from '../../src/core/waiting-room.ts'
+import { prefillStallMs } from '../../src/estimate/step-model.ts'
+import { type Job, jobOf } from '../../src/policies/job.ts'
+import { Learnt } from '../../src/policies/learnt.ts'
+import { type Outlook, outlook, riskFactor } from '../../src/policies/outlook.ts'
+import { plannedOption } from '../../src/policies/plan-state.ts'
+import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
+import { sloOf } from '../slo/facts.ts'
+
+const NOW_MS = 1000
+/** The part of a TPOT target that plans use. */
+const TPOT_USE_RATIO = 0.95
+const PRIOR = {
+  baseMs: 10,
+  perSequenceMs: 0.1,
+  perContextTokenMs: 0.0001,
+  perChunkMs: 2,
+  perPrefillTokenMs: 0.06,
+  requestOverheadMs: 5,
+  uncertaintyRatio: 0.1,
+}
+
+/** A replica with that many streams. */
+function viewOf(learnt: Learnt, streams: number): Outlook {
+  const ledger = new ReplicaLedger(reportOf('r1', { limits: { maxNumBatchedTokens: 2048 } }))
+  for (let id = 0; id < streams; id++) {
+    ledger.dispatch(inFlightOf(id, someOffer({ promptTokens: 300 }), { dispatchedAtMs: 0 }))
+    ledger.firstToken(id, NOW_MS)
+  }
+  return outlook(ledger, learnt, 1, NOW_MS)
+}
+
+const job = (learnt: Learnt, promptTokens: number): Job => {
+  const offer = someOffer({ promptTokens, receivedAtMs: NOW_MS, slo: sloOf({ ttftMs: 5000 }) })
+  return jobOf(newWaiter(offer, NOW_MS), { value: 1, owed: false }, learnt, 12, NOW_MS, 0)
+}
+
+describe('the pause after a prefill', () => {
+  it('brings the mean gap of those who stream back to their target, and is none where the target holds', () => {
+    let paused = 0
+    const learnt = new Learnt({ g: PRIOR })
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 60 }),
+        // One chunk.
+        fc.integer({ min: 1, max: 1900 }),
+        fc.integer({ min: 25, max: 200 }),
+        (streams, promptTokens, tpotMs) => {
+          const view = viewOf(learnt, streams)
+          const { pauseMs } = plannedOption(job(learnt, promptTokens), view, 0, tpotMs)
+          const stallMs = prefillStallMs(view.model, promptTokens, view.chunkTokens)
+          const steps = pauseMs / riskFactor(view, promptTokens) / view.decodeStepMs
+          const meanGapMs = (stallMs + (1 + steps) * view.decodeStepMs) / (1 + steps)
+          const target = tpotMs * TPOT_USE_RATIO
+          if (pauseMs === 0) expect(stallMs + view.decodeStepMs).toBeLessThanOrEqual(target + 1e-9)
+          // Ten steps are the most that a plan keeps free.
+          else if (steps < 10 - 1e-9) expect(meanGapMs).toBeCloseTo(target, 6)
+          if (pauseMs > 0) paused++
+        },
+      ),
+      { numRuns: 100, seed: 8 },
+    )
+    expect(paused).toBeGreaterThan(10)
+  })
+
+  it('is none where nobody streams', () => {
+    const learnt = new Learnt({ g: PRIOR })
+    expect(plannedOption(job(learnt, 2000), viewOf(learnt, 0), 0, 20).pauseMs).toBe(0)
+  })
+})
+
+const asked = fc.record({
+  ttftMs: fc.option(fc.integer({ min: 1, max: 4000 }), { nil: undefined }),
+  e2eMs: fc.integer({ min: 1, max: 20_000 }),
+  waitedMs: fc.integer({ min: 0, max: 5000 }),
+  stepMs: fc.integer({ min: 1, max: 80 }),
+})
+
+describe('a class with a target for the whole answer', () => {
+  const learnt = new Learnt({})
+  const read = (ttftMs: number | undefined, e2eMs: number, waitedMs: number, stepMs: number): Job => {
+    const slo = sloOf({ e2eMs, ...(ttftMs === undefined ? {} : { ttftMs }) })
+    const offer = someOffer({ slo, receivedAtMs: NOW_MS, maxOutputTokens: 300 })
+    const waiter = newWaiter(offer, NOW_MS)
+    return jobOf(waiter, { value: 1, owed: false }, learnt, stepMs, NOW_MS + waitedMs, 0)
+  }
+
+  it('leaves its answer the time that it is expected to take', () => {
+    fc.assert(
+      fc.property(asked, ({ ttftMs, e2eMs, waitedMs, stepMs }) => {
+        const { late, deadlineAtMs = 0, breaksAtMs = 0 } = read(ttftMs, e2eMs, waitedMs, stepMs)
+        if (late) return
+        expect(deadlineAtMs).toBeLessThanOrEqual(breaksAtMs)
+        expect(deadlineAtMs).toBeLessThan(NOW_MS + e2eMs)
+        expect(deadlineAtMs).toBeLessThanOrEqual(NOW_MS + (ttftMs ?? Number.POSITIVE_INFINITY))
+        const slower = read(ttftMs, e2eMs, waitedMs, stepMs + 10)
+        expect(slower.deadlineAtMs).toBeLessThanOrEqual(deadlineAtMs)
+      }),
+      { numRuns: 300, seed: 4 },
+    )
+  })
+
+  it('is called broken by the clock alone, and never by a guess of how long the answer will be', () => {
+    fc.assert(
+      fc.property(asked, ({ ttftMs, e2eMs, waitedMs, stepMs }) => {
+        const lastMs = Math.min(e2eMs, ttftMs ?? Number.POSITIVE_INFINITY)
+        expect(read(ttftMs, e2eMs, waitedMs, stepMs).late).toBe(waitedMs >= lastMs)
+      }),
+      { numRuns: 300, seed: 4 },
+    )
+  })
+})
