@@ -2,6 +2,7 @@
  * The engine model against measured servers: how far its times are from what vLLM took on real GPUs.
  *
  *   npm run bench:engine-model -- --measured DIR       or SLUICE_MEASURED=DIR
+ *   npm run bench:engine-model -- --vllm               a real vLLM on this CPU, two minutes on a quiet machine
  *
  * DIR holds any of these; what is missing is skipped and said:
  * - sharegpt-h200.jsonl, chatbot-synthetic-h200.jsonl from llm-d/llm-d-latency-predictor (benchmarks/traces at
@@ -17,18 +18,24 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { fitParameters } from '../dist/replay/least-squares.js'
 import { EngineModel } from '../dist/sim/engine-model.js'
 import { profile } from '../dist/sim/profiles.js'
 import { Rng } from '../dist/sim/rng.js'
+import * as live from './engine-model/live.mjs'
 import { parseCsv, parseStates, textOf } from './engine-model/measured.mjs'
 import { checkRequests, checkShort } from './engine-model/replays.mjs'
 import { checkStates } from './engine-model/states.mjs'
+import { freePort } from './relay/children.mjs'
 import { table } from './relay/print.mjs'
+import { warmUp } from './vllm/client.mjs'
+import { makeRequest, uniform, WORKLOADS } from './vllm/workload.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 const SIM = { EngineModel, Rng }
 const { values: flags } = parseArgs({
   options: {
+    vllm: { type: 'boolean', default: false },
     measured: { type: 'string', default: process.env.SLUICE_MEASURED },
     out: { type: 'string', default: join(ROOT, '.bench', 'engine-model.json') },
   },
@@ -52,6 +59,8 @@ const LMBENCH_PROFILES = {
 const BROKEN_H100_QPS = 16
 /** Two GPUs of 80 GB less 141 GB of weights hold few tokens; the deployment's own number is not published. */
 const KV_TOKENS = [undefined, 42_000]
+/** Of vLLM on CPUs. */
+const KV_BLOCK_TOKENS = 128
 
 function stateChecks(folder) {
   return STATE_FILES.flatMap(({ title, json, csv, calmOnly = false }) => {
@@ -113,7 +122,37 @@ function print({ title, rows }) {
   )
 }
 
-if (flags.measured === undefined) {
+/** Starts a real vLLM, learns its costs while it idles, and replays what it then did under load. */
+async function liveCheck() {
+  const servers = await import('../test/vllm/servers.mjs')
+  servers.install(servers.requirePython('bench:engine-model -- --vllm'))
+  const port = await freePort()
+  await servers.start([port])
+  try {
+    const rng = uniform(98)
+    await warmUp(port, () => makeRequest(WORKLOADS.mixed, rng), 8, 60)
+    const idle = await live.measureIdle(port)
+    const { saturatedPerSec, runs } = await live.measureLoads(port)
+    const { 'max-num-seqs': seqs, 'max-num-batched-tokens': budget } = servers.ENGINE_ARGS
+    const kvTokens = KV_BLOCK_TOKENS * servers.ENGINE_ARGS['num-gpu-blocks-override']
+    const fitted = live.profileOf(idle, fitParameters, { seqs, budget, kvTokens })
+    const title = `vLLM ${servers.VLLM_VERSION} on this CPU, costs from an idle server, ${saturatedPerSec.toFixed(1)} requests/s when saturated`
+    return { title, rows: live.checkLoads(SIM, runs, fitted), idle, fitted, runs }
+  } finally {
+    await servers.stop([port])
+  }
+}
+
+function save(checks) {
+  mkdirSync(dirname(flags.out), { recursive: true })
+  writeFileSync(flags.out, `${JSON.stringify({ checks }, undefined, 2)}\n`)
+}
+
+if (flags.vllm) {
+  const check = await liveCheck()
+  print(check)
+  save([check])
+} else if (flags.measured === undefined) {
   console.log(
     'SKIPPED: name the folder of measured servers by --measured DIR or SLUICE_MEASURED (see the head of bench/engine-model.mjs)',
   )
@@ -124,6 +163,5 @@ if (flags.measured === undefined) {
     ...requestChecks(flags.measured),
   ]
   for (const check of checks) print(check)
-  mkdirSync(dirname(flags.out), { recursive: true })
-  writeFileSync(flags.out, `${JSON.stringify({ checks }, undefined, 2)}\n`)
+  save(checks)
 }
