@@ -30,7 +30,11 @@ export async function measureIdle(port) {
   for (const promptTokens of PROMPTS) {
     const tries = []
     for (let turn = 0; turn < REPEATS; turn++) {
-      const [seen] = await runOpenLoop(port, [{ atMs: 0, ...makeRequest(shapeOf(promptTokens, 1), rng) }], GRACE_MS)
+      const [seen] = await runOpenLoop(
+        port,
+        [{ atMs: 0, ...makeRequest(shapeOf(promptTokens, 1), rng) }],
+        GRACE_MS,
+      )
       tries.push(ttftMs(seen))
     }
     prompts.push({ promptTokens, ttftMs: Math.min(...tries.filter(Number.isFinite)) })
@@ -55,10 +59,20 @@ export async function measureIdle(port) {
 /** Runs under load, request by request. */
 export async function measureLoads(port) {
   const rng = uniform(99)
-  const saturatedPerSec = await saturate(port, () => makeRequest(WORKLOADS.mixed, rng), 24, SATURATE_LIMIT_SECONDS)
+  const saturatedPerSec = await saturate(
+    port,
+    () => makeRequest(WORKLOADS.mixed, rng),
+    24,
+    SATURATE_LIMIT_SECONDS,
+  )
   const runs = []
   for (const load of LOADS) {
-    const arrivals = makeArrivals(WORKLOADS.mixed, load * saturatedPerSec, LOAD_SECONDS, 5 + Math.round(10 * load))
+    const arrivals = makeArrivals(
+      WORKLOADS.mixed,
+      load * saturatedPerSec,
+      LOAD_SECONDS,
+      5 + Math.round(10 * load),
+    )
     const seen = await runOpenLoop(port, arrivals, GRACE_MS)
     const requests = seen.map((each, at) => ({
       atMs: arrivals[at].atMs,
