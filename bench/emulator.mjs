@@ -15,8 +15,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { configText } from './emulated-config.mjs'
-import { jsonOf, MAIN, ready, start, stop, stopAll } from './processes.mjs'
-import { freePort } from './relay/children.mjs'
+import { answering, freePort, outputJson, start, startSluice, stop, stopAll } from './processes.mjs'
 
 const { values: options } = parseArgs({
   options: {
@@ -41,41 +40,39 @@ function fileWith(name, head) {
 async function front(arm, enginePort, children) {
   if (arm === 'bare') return enginePort
   const port = await freePort()
-  if (arm === 'sketch') children.push(start([sketch, String(port), String(enginePort), '--tpot=80'], arm))
-  else {
-    const head = [
-      `listen: 127.0.0.1:${port}`,
-      `admin: { listen: "127.0.0.1:${await freePort()}" }`,
-      `models: [{ name: demo, replicas: ["http://127.0.0.1:${enginePort}"] }]`,
-    ]
-    children.push(start([MAIN, 'serve', '-c', fileWith('serve.yaml', head)], arm))
-  }
-  await ready(`http://127.0.0.1:${port}/v1/models`, arm)
+  const child =
+    arm === 'sketch'
+      ? start([process.execPath, sketch, port, enginePort, '--tpot=80'])
+      : startSluice(['serve', '-c', await serveFile(port, enginePort)])
+  children.push(child)
+  await answering(`http://127.0.0.1:${port}/v1/models`, child, arm, { anyAnswer: true })
   return port
+}
+
+async function serveFile(port, enginePort) {
+  return fileWith('serve.yaml', [
+    `listen: 127.0.0.1:${port}`,
+    `admin: { listen: "127.0.0.1:${await freePort()}" }`,
+    `models: [{ name: demo, replicas: ["http://127.0.0.1:${enginePort}"] }]`,
+  ])
 }
 
 function loadReport(port, rate, seed) {
   const head = ['models: [{ name: demo, replicas: ["http://127.0.0.1:1"] }]']
   const args = ['load', `http://127.0.0.1:${port}`, '--rate', rate, '--seed', seed]
   args.push('--duration', `${options.seconds}s`, '--length-ratio', options['length-ratio'], '--model', 'demo')
-  return jsonOf([
-    ...args,
-    '--lengths',
-    'simulated',
-    '--class',
-    fileWith('load.yaml', head),
-    '--format',
-    'json',
-  ])
+  args.push('--lengths', 'simulated', '--class', fileWith('load.yaml', head), '--format', 'json')
+  return outputJson(startSluice(args, { output: true }), 'load')
 }
 
 async function runArm(arm, load, seed) {
   const children = []
   try {
     const enginePort = await freePort()
-    const engineArgs = [MAIN, 'engine', '--profile', 'demo/slow', '--port', String(enginePort)]
-    children.push(start([...engineArgs, '--served-model-name', 'demo', '--seed', String(seed)], 'engine'))
-    await ready(`http://127.0.0.1:${enginePort}/health`, 'engine')
+    const engineArgs = ['engine', '--profile', 'demo/slow', '--port', enginePort]
+    const engine = startSluice([...engineArgs, '--served-model-name', 'demo', '--seed', seed])
+    children.push(engine)
+    await answering(`http://127.0.0.1:${enginePort}/health`, engine, 'engine')
     const port = await front(arm, enginePort, children)
     const report = await loadReport(port, load * Number(options.capacity), seed)
     const [{ goodPerSec, all }] = report.phases
@@ -116,6 +113,6 @@ try {
   }
   console.log(JSON.stringify(rows))
 } finally {
-  stopAll()
+  await stopAll()
   rmSync(workDir, { recursive: true, force: true })
 }

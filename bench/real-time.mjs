@@ -14,8 +14,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { configText } from './emulated-config.mjs'
-import { jsonOf, MAIN, ready, start, stop, stopAll } from './processes.mjs'
-import { freePort } from './relay/children.mjs'
+import { answering, freePort, outputJson, startSluice, stop, stopAll } from './processes.mjs'
 
 const PROFILE = 'demo/slow'
 const LENGTH_RATIO = '0.2'
@@ -44,10 +43,12 @@ function configFile(port, adminPort, enginePorts) {
   return file
 }
 
+const jsonOf = (...args) => outputJson(startSluice([...args, '--format', 'json'], { output: true }), args[0])
+
 function simulated(file, ...more) {
   const fleet = ['--config', file, '--profile', PROFILE, '--replicas', options.replicas]
   const work = ['--length-ratio', LENGTH_RATIO, '--seed', options.seed]
-  return jsonOf(['simulate', ...fleet, ...work, '--format', 'json', ...more])
+  return jsonOf('simulate', ...fleet, ...work, ...more)
 }
 
 async function inRealTime(ratePerSec) {
@@ -56,19 +57,21 @@ async function inRealTime(ratePerSec) {
     const enginePorts = []
     for (let index = 0; index < Number(options.replicas); index++) {
       const port = await freePort()
-      const args = ['--port', String(port), '--served-model-name', 'demo', '--seed', String(index + 1)]
-      children.push(start([MAIN, 'engine', '--profile', PROFILE, ...args], 'engine'))
-      await ready(`http://127.0.0.1:${port}/health`, 'engine')
+      const args = ['--port', port, '--served-model-name', 'demo', '--seed', index + 1]
+      const engine = startSluice(['engine', '--profile', PROFILE, ...args])
+      children.push(engine)
+      await answering(`http://127.0.0.1:${port}/health`, engine, 'engine')
       enginePorts.push(port)
     }
     const port = await freePort()
     const file = configFile(port, await freePort(), enginePorts)
-    children.push(start([MAIN, 'serve', '-c', file], 'sluice'))
-    await ready(`http://127.0.0.1:${port}/v1/models`, 'sluice')
+    const sluice = startSluice(['serve', '-c', file])
+    children.push(sluice)
+    await answering(`http://127.0.0.1:${port}/v1/models`, sluice, 'sluice')
     const rates = ['--rate', `${ratePerSec},${ratePerSec}`, '--duration', `${2 * Number(options.seconds)}s`]
     const work = ['--length-ratio', LENGTH_RATIO, '--lengths', 'simulated', '--seed', options.seed]
-    const to = ['load', `http://127.0.0.1:${port}`, '--model', 'demo', '--class', file, '--format', 'json']
-    const report = await jsonOf([...to, ...rates, ...work])
+    const to = [`http://127.0.0.1:${port}`, '--model', 'demo', '--class', file]
+    const report = await jsonOf('load', ...to, ...rates, ...work)
     return { goodRatio: report.phases.at(-1).all.attainmentRatio, valid: report.valid }
   } finally {
     for (const child of children.reverse()) await stop(child)
@@ -108,6 +111,6 @@ try {
   }
   console.log(JSON.stringify(rows))
 } finally {
-  stopAll()
+  await stopAll()
   rmSync(workDir, { recursive: true, force: true })
 }

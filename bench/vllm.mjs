@@ -17,21 +17,21 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import * as servers from '../test/vllm/servers.mjs'
-import { freePort } from './relay/children.mjs'
+import { freePort, stopAll } from './processes.mjs'
 import { armsOf } from './vllm/arms.mjs'
 import { runOpenLoop, saturate, warmUp } from './vllm/client.mjs'
 import { formatMeans, formatTable, scoreRun } from './vllm/score.mjs'
 import { makeArrivals, makeRequest, plainSlo, uniform, WORKLOADS } from './vllm/workload.mjs'
+import { eventually } from './waiting.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 const STATE = join(ROOT, '.bench')
 const GRACE_MS = 6000
 const WARM_LOAD = 0.7
-const READY_MS = 20_000
+const IDLE_MS = 20_000
 const SATURATE_LIMIT_SECONDS = 120
 
 const { values: options } = parseArgs({
@@ -57,12 +57,8 @@ const tpotTargetMs = Number(options['tpot-ms'])
 
 /** Waits until the engine has neither running nor waiting requests, so that no run inherits the last one's work. */
 async function untilIdle(port) {
-  for (const deadline = Date.now() + READY_MS; Date.now() < deadline; await sleep(250)) {
-    const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-    const gauges = [...page.matchAll(/^vllm:num_requests_(?:running|waiting)\{[^}]*\} (\S+)/gm)]
-    if (gauges.length >= 2 && gauges.every(([, value]) => Number(value) === 0)) return
-  }
-  throw new Error(`the engine on port ${port} does not become idle`)
+  const isIdle = async () => (await servers.requestsAt(port)) === 0
+  await eventually(`the engine on port ${port} to become idle`, IDLE_MS, isIdle, 250)
 }
 
 async function measure(arm, workload, load, ratePerSec, seed) {
@@ -70,7 +66,6 @@ async function measure(arm, workload, load, ratePerSec, seed) {
   const { port, end } = await arm.open({
     enginePort: arm.enginePort,
     stateDir: STATE,
-    root: ROOT,
     tpotTargetMs,
     workload,
   })
@@ -162,7 +157,7 @@ async function main() {
   const before = loadavg()[0].toFixed(1)
   console.error(`load average before the start: ${before}; compare figures of quiet machines only`)
   const ports = []
-  const leave = () => servers.stop(ports).finally(() => process.exit(130))
+  const leave = () => Promise.all([servers.stop(ports), stopAll()]).finally(() => process.exit(130))
   for (const name of ['SIGINT', 'SIGTERM']) process.once(name, leave)
   try {
     console.error('starting vLLM (about a minute for each set of engine arguments) ...')

@@ -1,6 +1,7 @@
 /** What is measured, each from a fresh start: memory under crowds, and how soon an engine hears that a client has left. */
 import { exchange, openPool } from '../../src/load/exchange.ts'
 import { nearestRank } from '../../src/load/tally.ts'
+import { eventually } from '../../test/support/deadline.ts'
 import type { Wish } from './engine.ts'
 import { type MemoryStage, memoryStage, pause } from './stage.ts'
 
@@ -22,6 +23,7 @@ export interface Sizes {
 }
 
 const MIB = 1024 * 1024
+const WAIT_MS = 30_000
 
 export async function memoryOfStreams({ streams }: Sizes): Promise<Figure[]> {
   return staged(async (stage) => {
@@ -106,12 +108,17 @@ export async function disconnects({ leavers }: Sizes): Promise<Figure[]> {
     figures.push(
       ...(await staged(async (stage) => {
         await stage.come({ count: leavers, wish, stream, begun })
-        await until(
-          async () => (await stage.engine.ask<number>('open')) === leavers,
+        await eventually(
           'all to be at the engine',
+          WAIT_MS,
+          async () => (await stage.engine.ask<number>('open')) === leavers,
         )
         const left = await stage.crowd.ask<[string, number][]>('leave', { everyMs: LEAVE_EVERY_MS })
-        await until(async () => (await stage.engine.ask<number>('open')) === 0, 'all to be gone')
+        await eventually(
+          'all to be gone',
+          WAIT_MS,
+          async () => (await stage.engine.ask<number>('open')) === 0,
+        )
         const closed = new Map(await stage.engine.ask<[string, number][]>('closed'))
         return delayFigures(`${phase}, ${leavers} at once`, left, closed)
       })),
@@ -124,9 +131,17 @@ export async function disconnects({ leavers }: Sizes): Promise<Figure[]> {
 /** A waiter has no socket at an engine: its line in the log says when it was out of the room. */
 async function waitersLeave(stage: MemoryStage, leavers: number): Promise<Figure[]> {
   await stage.come({ count: leavers + 1, wish: 'role', model: 'held' })
-  await until(async () => (await stage.gauge('sluice_waiting_requests')) === leavers, 'all but one to wait')
+  await eventually(
+    'all but one to wait',
+    WAIT_MS,
+    async () => (await stage.gauge('sluice_waiting_requests')) === leavers,
+  )
   const left = await stage.crowd.ask<[string, number][]>('leave', { everyMs: LEAVE_EVERY_MS })
-  await until(async () => (await stage.gauge('sluice_waiting_requests')) === 0, 'the room to be empty')
+  await eventually(
+    'the room to be empty',
+    WAIT_MS,
+    async () => (await stage.gauge('sluice_waiting_requests')) === 0,
+  )
   await pause(500)
   const gone = new Map<string, number>()
   for (const line of stage.sluice.out.split('\n')) {
@@ -164,9 +179,4 @@ async function staged(measure: (stage: MemoryStage) => Promise<Figure[]>): Promi
   } finally {
     await stage.close()
   }
-}
-
-async function until(holds: () => Promise<boolean>, label: string): Promise<void> {
-  for (const giveUpAtMs = performance.now() + 30_000; !(await holds()); await pause(50))
-    if (performance.now() > giveUpAtMs) throw new Error(`waited 30 s for ${label}`)
 }

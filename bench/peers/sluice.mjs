@@ -1,9 +1,7 @@
 /** Peer: Sluice itself, enforcing, with one class whose targets nothing here misses. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+import { MAIN } from '../processes.mjs'
 
 const config = ({ port, adminPort, upstreamPorts, model, engineArgs, workers }) => `listen: 127.0.0.1:${port}
 admin:
@@ -24,10 +22,10 @@ auth: none
 export const sluice = {
   name: 'sluice',
   compiles: true,
-  missing: () => (existsSync(main) ? undefined : 'dist/cli/main.js is missing: run `npm run build` first'),
+  missing: () => (existsSync(MAIN) ? undefined : 'dist/cli/main.js is missing: run `npm run build` first'),
   command({ workDir, nodeArgs = [], model = 'bench', engineArgs = {}, workers = 1, ...ports }) {
     const file = join(workDir, 'sluice.yaml')
     writeFileSync(file, config({ ...ports, model, engineArgs, workers }))
-    return [process.execPath, ...nodeArgs, main, 'serve', '-c', file]
+    return [process.execPath, ...nodeArgs, MAIN, 'serve', '-c', file]
   },
 }

@@ -3,8 +3,9 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { cpuSeconds, firstLineJson, freePort, listening, outputJson, start, stop } from './children.mjs'
+import { firstLineJson, freePort, listening, outputJson, start, stop } from '../processes.mjs'
 import { median } from './stats.mjs'
+import { cpuSeconds } from './usage.mjs'
 
 const script = (name) => fileURLToPath(new URL(name, import.meta.url))
 const PROMPT_BYTES = 2048

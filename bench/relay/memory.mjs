@@ -1,7 +1,8 @@
 /** The most memory that each peer takes with a thousand streams open at once. */
 import { fileURLToPath } from 'node:url'
-import { firstLineJson, peakMib, start, stop } from './children.mjs'
+import { firstLineJson, start, stop } from '../processes.mjs'
 import { REPLICAS, runLoader, startProxy } from './cpu.mjs'
+import { peakMib } from './usage.mjs'
 
 const upstreamScript = fileURLToPath(new URL('upstream.mjs', import.meta.url))
 /** Slow enough that one core of load is no matter: memory hangs on what is open, and not on its pace. */

@@ -1,13 +1,10 @@
 /** Sets up emulator and Sluice for the added-TTFT measurement. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { honoUndici } from '../peers/hono-undici.mjs'
 import { sluice } from '../peers/sluice.mjs'
+import { freePort, listening, start, startSluice, stop } from '../processes.mjs'
 import { measureAddedTtft } from './added-ttft.mjs'
-import { freePort, listening, start, stop } from './children.mjs'
-
-const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 
 /** The fastest large profile: a short step leaves the least noise in which to look for a millisecond. */
 const PROFILE = 'Llama-3.1-8B/B200-180G/tp1'
@@ -22,20 +19,8 @@ export async function measureTtft({ workDir, log, say, loadCore, ratePerSec, sli
   const enginePort = await freePort()
   const folder = join(workDir, 'ttft')
   mkdirSync(folder, { recursive: true })
-  const engine = start(
-    [
-      process.execPath,
-      main,
-      'engine',
-      '--profile',
-      PROFILE,
-      '--port',
-      String(enginePort),
-      '--model',
-      'bench',
-    ],
-    { core: loadCore, log },
-  )
+  const engineArgs = ['engine', '--profile', PROFILE, '--port', enginePort, '--model', 'bench']
+  const engine = startSluice(engineArgs, { core: loadCore, log })
   const proxies = []
   try {
     await listening(enginePort, engine, 'engine')

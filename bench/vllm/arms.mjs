@@ -1,49 +1,28 @@
 /** What stands before the engine in a row: nothing, a cap of its own, HAProxy, a rival proxy, or Sluice. */
-import { spawn } from 'node:child_process'
-import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import * as servers from '../../test/vllm/servers.mjs'
-import { findProgram } from '../peers/installed.mjs'
-import { freePort } from '../relay/children.mjs'
+import { haproxyCommand, missingHaproxy } from '../peers/haproxy.mjs'
+import { answering, freePort, MAIN, start, stop } from '../processes.mjs'
 import { plainSlo } from './workload.mjs'
 
-const READY_MS = 20_000
 const TOLD = '{ max_num_seqs: 16, max_num_batched_tokens: 256 }'
 /** A class without a promise. */
 const LEFTOVER = '{ overload: wait, max_wait: 10m }'
 /** How long HAProxy lets a request wait for a place; longer ones did worse at overload. */
-const HAPROXY_QUEUE = '500ms'
+const HAPROXY_QUEUE_MS = 500
 
-/** Whether anything answers there; with `ok`, whether it answers with success. */
-async function answers(url, ok) {
-  return fetch(url, { method: ok ? 'GET' : 'POST' }).then(
-    (response) => response.ok || !ok,
-    () => false,
-  )
-}
-
-/** Starts a program, waits until `ready` resolves to true, and returns how to end it. */
-async function startChild(name, command, stateDir, ready) {
-  const logFile = join(stateDir, `${name}.log`)
-  const log = openSync(logFile, 'w')
-  const [program, ...args] = command.map(String)
-  const child = spawn(program, args, { stdio: ['ignore', log, log], cwd: stateDir })
-  closeSync(log)
-  const ended = new Promise((done) => child.once('exit', done))
-  const end = async () => {
-    child.kill('SIGTERM')
-    await Promise.race([ended, sleep(3000, undefined, { ref: false })])
-    child.kill('SIGKILL')
-    await ended
+/** Starts what answers on `port`, waits until it does at `url`, and returns both. Its log goes to a file. */
+async function opened(name, command, { stateDir }, port, url, how) {
+  const child = start(command, { log: join(stateDir, `${name}.log`), cwd: stateDir })
+  const end = () => stop(child)
+  try {
+    await answering(url, child, name, how)
+  } catch (error) {
+    await end()
+    throw error
   }
-  for (const deadline = Date.now() + READY_MS; ; await sleep(100)) {
-    if (child.exitCode !== null || Date.now() > deadline) {
-      await end()
-      throw new Error(`${name} did not start:\n${readFileSync(logFile, 'utf8').slice(-2000)}`)
-    }
-    if (await ready()) return end
-  }
+  return { port, end }
 }
 
 /** The workload's classes as a file has them; one for all where it has none. */
@@ -61,7 +40,8 @@ function promiseText({ ttftMs, ttftPer1kTokensMs, tpotMs, e2eMs }) {
   return `{ ${told.map(([key, ms]) => `${key}: ${ms}ms`).join(', ')}, objective: 99% }`
 }
 
-async function startSluice({ enginePort, stateDir, root, tpotTargetMs, workload }, engineArgs) {
+async function openSluice(where, engineArgs) {
+  const { enginePort, stateDir, tpotTargetMs, workload } = where
   const [port, adminPort] = [await freePort(), await freePort()]
   const file = join(stateDir, 'sluice.yaml')
   writeFileSync(
@@ -77,45 +57,28 @@ models:
 ${classesText(workload, tpotTargetMs)}
 `,
   )
-  const command = [process.execPath, join(root, 'dist', 'cli', 'main.js'), 'serve', '-c', file]
-  const ready = () => answers(`http://127.0.0.1:${adminPort}/readyz`, true)
-  return { port, end: await startChild('sluice', command, stateDir, ready) }
+  const command = [process.execPath, MAIN, 'serve', '-c', file]
+  return opened('sluice', command, where, port, `http://127.0.0.1:${adminPort}/readyz`)
 }
 
-async function startSketch({ enginePort, stateDir, tpotTargetMs }) {
+async function openSketch(where) {
   const port = await freePort()
   const script = resolve(process.env.SLUICE_SKETCH)
-  const command = [process.execPath, script, port, enginePort, `--tpot=${tpotTargetMs}`]
-  // It has no page of its own: that it answers an empty request with an error is enough.
-  const ready = () => answers(`http://127.0.0.1:${port}/`, false)
-  return { port, end: await startChild('sketch', command, stateDir, ready) }
+  const command = [process.execPath, script, port, where.enginePort, `--tpot=${where.tpotTargetMs}`]
+  // It has no page of its own: that it answers at all is enough.
+  return opened('sketch', command, where, port, `http://127.0.0.1:${port}/`, { anyAnswer: true })
 }
 
-async function startHaproxy({ enginePort, stateDir }, maxconn) {
+async function openHaproxy(where, maxconn) {
   const port = await freePort()
-  const file = join(stateDir, 'vllm-haproxy.cfg')
-  writeFileSync(
-    file,
-    `global
-  nbthread 1
-  maxconn 8000
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 300s
-  timeout server 300s
-  timeout queue ${HAPROXY_QUEUE}
-  option http-no-delay
-frontend bench
-  bind 127.0.0.1:${port}
-  default_backend engine
-backend engine
-  server one 127.0.0.1:${enginePort} maxconn ${maxconn}
-`,
-  )
-  const ready = () => answers(`http://127.0.0.1:${port}/health`, true)
-  const command = [findProgram('haproxy'), '-db', '-f', file]
-  return { port, end: await startChild('haproxy', command, stateDir, ready) }
+  const limits = { maxconn, queueMs: HAPROXY_QUEUE_MS, reuse: 'safe' }
+  const command = haproxyCommand({
+    port,
+    upstreamPorts: [where.enginePort],
+    workDir: where.stateDir,
+    ...limits,
+  })
+  return opened('haproxy', command, where, port, `http://127.0.0.1:${port}/health`)
 }
 
 const KINDS = {
@@ -123,16 +86,16 @@ const KINDS = {
   cap: { engineArgs: (limit) => ['--max-num-queued-reqs', limit] },
   'token-cap': { engineArgs: (limit) => ['--max-num-queued-tokens', limit] },
   haproxy: {
-    open: startHaproxy,
-    missing: () => (findProgram('haproxy') ? undefined : 'haproxy is not installed'),
+    open: openHaproxy,
+    missing: missingHaproxy,
   },
   sketch: {
-    open: startSketch,
+    open: openSketch,
     missing: () => (process.env.SLUICE_SKETCH ? undefined : 'SLUICE_SKETCH names no rival proxy'),
   },
-  sluice: { open: (where) => startSluice(where, '{}') },
+  sluice: { open: (where) => openSluice(where, '{}') },
   // As an operator would write it; the caps are as well informed.
-  told: { open: (where) => startSluice(where, TOLD) },
+  told: { open: (where) => openSluice(where, TOLD) },
 }
 
 /**

@@ -1,24 +1,18 @@
 /** Goodput of one Sluice before two simulated engines in overload, and how its requests split over its workers. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
-import { freePort, listening, outputJson, start, stop } from '../relay/children.mjs'
+import { configText } from '../emulated-config.mjs'
+import { freePort, listening, outputJson, startSluice, stop } from '../processes.mjs'
 
-const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-const PROMISE = '{ ttft: 800ms, ttft_per_1k_tokens: 2s, tpot: 80ms }'
 const ENGINES = 2
 /** What a bare engine of this profile keeps at 90 % good for these promises, in requests a second. */
 const CAPACITY_PER_SEC = 6.4
 const LOAD = 1.5
 
 function fileWith(file, head) {
-  const classes = ['chat', 'voice', 'autocomplete', 'agent', 'batch'].map((one) => `  ${one}: ${PROMISE}`)
-  const tail = ['classes:', ...classes, 'default_class: chat', 'auth: none', 'mode: enforce', '']
-  writeFileSync(file, [...head, ...tail].join('\n'))
+  writeFileSync(file, configText(head))
   return file
 }
-
-const run = (args, options) => start([process.execPath, MAIN, ...args], options)
 
 /** Fresh engines and a fresh Sluice, so that a run depends on its seed alone. */
 export async function measureGoodput({ workers, seed, seconds, workDir, log }) {
@@ -26,7 +20,7 @@ export async function measureGoodput({ workers, seed, seconds, workDir, log }) {
   mkdirSync(folder)
   const children = []
   const serve = async (args, port, what) => {
-    const child = run(args, { log })
+    const child = startSluice(args, { log })
     children.push(child)
     await listening(port, child, what)
   }
@@ -62,7 +56,7 @@ function loadReport({ port, seed, seconds, promises, log }) {
   const rate = String(LOAD * ENGINES * CAPACITY_PER_SEC)
   const args = ['load', `http://127.0.0.1:${port}`, '--rate', rate, '--seed', `${seed}`]
   args.push('--duration', `${seconds}s`, '--length-ratio', '0.2', '--model', 'demo', '--lengths', 'simulated')
-  const child = run([...args, '--class', promises, '--format', 'json'], { log, output: true })
+  const child = startSluice([...args, '--class', promises, '--format', 'json'], { log, output: true })
   return outputJson(child, 'load')
 }
 

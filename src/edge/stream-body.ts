@@ -45,6 +45,8 @@ export class StreamBody implements UpstreamBody {
   onEnd(nowMs: Ms): void {
     const { pass, event } = this.#tap.end()
     this.#exits.tally.finishReason = this.#tap.finishReason
+    // Some servers leave the marker out; a message that is whole and says why it ended lacks nothing.
+    if (this.#tap.generationEnded && endsByItself(this.#headers)) this.#done = true
     if (this.#take(pass, event, nowMs)) return
     if (this.#held !== undefined && !this.#done) {
       this.#exits.bounce('reset', 'the stream ended before any content', true)
@@ -136,6 +138,11 @@ export class StreamBody implements UpstreamBody {
     if (bytes.length > 0) this.#exits.writeFirst(bytes, nowMs)
     this.#exits.committed(bytes)
   }
+}
+
+/** Whether a message says where it ends; else the end of its socket is all there is, which a fault looks like too. */
+function endsByItself(headers: ResponseHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || headers['content-length'] !== undefined
 }
 
 /** An engine that is merely full, or a client that asked for nonsense, says nothing against the replica. */

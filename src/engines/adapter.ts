@@ -65,6 +65,11 @@ export interface StreamTap {
   end(): { readonly pass: readonly Uint8Array[]; readonly event: TapEvent }
   /** Why the generation ended, in the engine's word (of the last choice that ended); known once the stream is over. */
   readonly finishReason: string | undefined
+  /**
+   * The engine has said why the generation ended, and nothing generated came behind that; known once the stream is over.
+   * In a message that is whole it stands for the end marker, which some servers leave out.
+   */
+  readonly generationEnded: boolean
   /** True when the bytes passed on so far end between two frames, where a comment may be put. */
   readonly betweenFrames: boolean
 }

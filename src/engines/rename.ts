@@ -125,6 +125,9 @@ export function renamingTap(tap: StreamTap, rename: ModelRename): StreamTap {
     get finishReason() {
       return tap.finishReason
     },
+    get generationEnded() {
+      return tap.generationEnded
+    },
     get betweenFrames() {
       return tap.betweenFrames && !renamer.holds
     },

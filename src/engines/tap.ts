@@ -30,6 +30,7 @@ class Tap implements StreamTap {
   #seenContent = false
   #usage: Usage | undefined
   #finishReason: string | undefined
+  #generationEnded = false
   #done = false
   /** The last content frame: its end reason and usage are read once, when the stream is over. */
   #last: Frame | undefined
@@ -52,6 +53,10 @@ class Tap implements StreamTap {
 
   get finishReason(): string | undefined {
     return this.#finishReason
+  }
+
+  get generationEnded(): boolean {
+    return this.#generationEnded
   }
 
   get betweenFrames(): boolean {
@@ -124,6 +129,7 @@ class Tap implements StreamTap {
       if (this.#reader.looksLikeContent(frame)) {
         this.#tally.contentEvents += 1
         this.#last = frame
+        this.#generationEnded = false
         return false
       }
       if (!this.#reader.worthReading(frame)) return false
@@ -144,6 +150,8 @@ class Tap implements StreamTap {
     }
     if (reading.usage !== undefined) this.#noteUsage(reading.usage)
     if (reading.finishReason !== undefined) this.#finishReason = reading.finishReason
+    if (reading.finishReason !== undefined || reading.content)
+      this.#generationEnded = reading.finishReason !== undefined
     if (reading.failure !== undefined) tally.error ??= this.#errorOf(reading.failure)
     if (reading.aborted) tally.error ??= ENGINE_ABORT
     if (!reading.done || this.#done) return
@@ -163,6 +171,7 @@ class Tap implements StreamTap {
     if (meaning.content) {
       this.#tally.contentEvents += 1
       this.#seenContent = true
+      this.#generationEnded = false
     }
     if (meaning.done) this.#done = true
     return false
@@ -176,6 +185,7 @@ class Tap implements StreamTap {
     const reading = this.#reader.read(event, data)
     if (reading.aborted) this.#tally.error ??= ENGINE_ABORT
     this.#finishReason ??= reading.finishReason
+    if (reading.finishReason !== undefined) this.#generationEnded = true
     // With usage in every frame, the last one knows the most; it is not read before it is the last.
     const known = this.#usage?.outputTokens ?? 0
     if (reading.usage !== undefined && (reading.usage.outputTokens ?? 0) > known)

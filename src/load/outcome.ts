@@ -82,7 +82,9 @@ function endingOf(seen: ExchangeOutcome): Ending {
   if (status >= 400) return refused(seen)
   if (stream.error !== undefined)
     return begun ? { outcome: 'truncated', why: stream.error.message } : toldInStream(stream.error)
-  if (!stream.done) return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
+  // As Sluice's own accounts have it: a whole message that says why it ended needs no marker.
+  if (!stream.done && !stream.finished)
+    return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
   return { outcome: 'completed' }
 }
 

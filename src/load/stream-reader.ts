@@ -12,6 +12,8 @@ export interface StreamView {
   usage?: Usage
   /** The end marker has been seen. */
   done: boolean
+  /** A choice has said why it ended, and nothing generated came behind that. */
+  finished: boolean
   /** An error told inside the stream; `code` is the engine's own when it gave one. */
   error?: { readonly code?: number | string; readonly message: string }
 }
@@ -23,7 +25,7 @@ export interface StreamReader {
 
 /** Makes a reader for one stream of chat or text completions. */
 export function createStreamReader(): StreamReader {
-  const view: StreamView = { contentEvents: 0, done: false }
+  const view: StreamView = { contentEvents: 0, done: false, finished: false }
   const decoder = new TextDecoder()
   let feedAtMs = 0
   const parser = createParser({ onEvent: (event) => readFrame(view, event.data, feedAtMs) })
@@ -37,6 +39,7 @@ export function createStreamReader(): StreamReader {
 }
 
 interface Choice {
+  readonly finish_reason?: string | null
   readonly text?: string | null
   readonly delta?: {
     readonly content?: string | null
@@ -69,7 +72,9 @@ function readFrame(view: StreamView, text: string, nowMs: Ms): void {
     view.firstTokenAtMs ??= nowMs
     view.lastTokenAtMs = nowMs
     view.contentEvents++
+    view.finished = false
   }
+  if (frame.choices?.some((choice) => Boolean(choice?.finish_reason))) view.finished = true
   if (frame.usage !== undefined && frame.usage !== null) view.usage = usageFrom(frame.usage)
 }
 

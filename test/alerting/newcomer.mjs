@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { binary } from './stage.mjs'
+import { findProgram } from '../../bench/peers/installed.mjs'
+import { eventually } from '../../bench/waiting.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const PAGE = 'SluiceSloBurnFast'
@@ -53,12 +54,12 @@ function type(command, cwd, place) {
 }
 
 async function until(what, terminals, probe) {
-  for (;;) {
+  const look = () => {
     for (const terminal of terminals) terminal.check()
-    if (await probe()) return say(what)
-    if (elapsedMs() > LIMIT_MS) throw new Error(`${LIMIT_MS / 1000} s are over, and not yet: ${what}`)
-    await sleep(250)
+    return probe()
   }
+  await eventually(`this to be so: ${what}`, LIMIT_MS - elapsedMs(), look, 250)
+  say(what)
 }
 
 /** What the page says of each class that it fires for, by Prometheus' own word; nothing while it does not answer. */
@@ -104,7 +105,7 @@ async function stopAll() {
 }
 
 async function main() {
-  if (binary('prometheus') === undefined) {
+  if (findProgram('prometheus') === undefined) {
     console.log('SKIPPED test:newcomer: prometheus is not on the path (Debian: apt-get install prometheus).')
     return
   }

@@ -15,11 +15,11 @@ import { dirname, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { freePort } from '../../bench/relay/children.mjs'
-import { binary, processes, startWebhook } from './stage.mjs'
+import { findProgram } from '../../bench/peers/installed.mjs'
+import { answering, freePort, MAIN, start, stopAll } from '../../bench/processes.mjs'
+import { startWebhook } from './webhook.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
-const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
 const PROFILE = 'Llama-3.1-8B/H100-80G-SXM/tp1'
 const PAGE = 'SluiceSloBurnFast'
 
@@ -37,14 +37,18 @@ const stamp = () => `${((performance.now() - startedAtMs) / 1000).toFixed(1).pad
 const say = (text) => console.log(`${stamp()}  ${text}`)
 
 const tools = {
-  prometheus: binary('prometheus'),
-  alertmanager: binary('alertmanager', 'prometheus-alertmanager'),
-  promtool: binary('promtool'),
-  amtool: binary('amtool'),
+  prometheus: findProgram('prometheus'),
+  alertmanager: findProgram('alertmanager') ?? findProgram('prometheus-alertmanager'),
+  promtool: findProgram('promtool'),
+  amtool: findProgram('amtool'),
 }
 
 const folder = mkdtempSync(join(tmpdir(), 'sluice-alerts-'))
-const { start, ready, stopAll } = processes(folder)
+
+/** Starts a program, its log in the folder, and waits until it answers there. */
+async function launch(name, command, url) {
+  await answering(url, start(command, { log: join(folder, `${name}.log`) }), name)
+}
 
 function write(name, text) {
   const file = join(folder, name)
@@ -103,34 +107,25 @@ async function startAll(webhookPort) {
   execFileSync(tools.promtool, ['test', 'rules', tests])
   execFileSync(tools.amtool, ['check-config', routes])
   say('promtool and amtool accept rules, their tests and both configurations')
-  for (const port of engines) {
-    start(`engine-${port}`, process.execPath, [
-      MAIN,
-      'engine',
-      '--profile',
-      PROFILE,
-      '--model',
-      'demo',
-      '--port',
-      String(port),
-    ])
-  }
-  await Promise.all(engines.map((port) => ready('engine', `http://127.0.0.1:${port}/health`)))
-  start('sluice', process.execPath, [MAIN, 'serve', '-c', sluice])
-  await ready('sluice', `http://127.0.0.1:${admin}/readyz`)
-  start('alertmanager', tools.alertmanager, [
+  const sluiceWith = (...args) => [process.execPath, MAIN, ...args]
+  const engine = (port) => sluiceWith('engine', '--profile', PROFILE, '--model', 'demo', '--port', port)
+  await Promise.all(
+    engines.map((port) => launch(`engine-${port}`, engine(port), `http://127.0.0.1:${port}/health`)),
+  )
+  await launch('sluice', sluiceWith('serve', '-c', sluice), `http://127.0.0.1:${admin}/readyz`)
+  const alerts = [
     `--config.file=${routes}`,
     `--storage.path=${join(folder, 'alertmanager')}`,
     `--web.listen-address=127.0.0.1:${alertmanager}`,
     '--cluster.listen-address=',
-  ])
-  await ready('alertmanager', `http://127.0.0.1:${alertmanager}/-/ready`)
-  start('prometheus', tools.prometheus, [
+  ]
+  await launch('alertmanager', [tools.alertmanager, ...alerts], `http://127.0.0.1:${alertmanager}/-/ready`)
+  const scraper = [
     `--config.file=${scrape}`,
     `--storage.tsdb.path=${join(folder, 'tsdb')}`,
     `--web.listen-address=127.0.0.1:${prometheus}`,
-  ])
-  await ready('prometheus', `http://127.0.0.1:${prometheus}/-/ready`)
+  ]
+  await launch('prometheus', [tools.prometheus, ...scraper], `http://127.0.0.1:${prometheus}/-/ready`)
   return { traffic, prometheus }
 }
 

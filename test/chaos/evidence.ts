@@ -1,7 +1,8 @@
 /** What is gathered when the storm is over: what clients saw, what Sluice wrote and counts, and what is left anywhere. */
+import { eventually } from '../support/deadline.ts'
 import type { Exit, Holdings } from '../support/node-child.ts'
 import type { ClientRecord } from './clients.ts'
-import { eventually, type Stage } from './stage.ts'
+import type { Stage } from './stage.ts'
 import { type Fault, type Reload, takesWork } from './storm.ts'
 
 /** A line of Sluice's log; a request's has the fields of docs/console.md. */

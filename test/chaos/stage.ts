@@ -1,8 +1,9 @@
 /** Four engines, two of each kind, and a built Sluice before them, all in processes of their own. */
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { eventually } from '../support/deadline.ts'
+import { freePort } from '../support/free-port.ts'
 import { NodeChild, scriptArgs, sluiceArgs } from '../support/node-child.ts'
 import { chaosFile, MODEL, SLOTS } from './scenario.ts'
 import type { Mood, PageMood } from './scripted-replica.ts'
@@ -11,7 +12,6 @@ export type ReplicaKind = 'embedded' | 'scripted'
 
 const KINDS: readonly ReplicaKind[] = ['embedded', 'scripted', 'embedded', 'scripted']
 const SCRIPT = new URL('./scripted-replica.ts', import.meta.url)
-const LOOK_MS = 50
 
 /** One engine; it may be killed and started again on its port. */
 export class StagedReplica {
@@ -153,24 +153,4 @@ export async function startStage(seed: number): Promise<Stage> {
     await stage.close()
     throw error
   }
-}
-
-/** Looks again and again until it holds; throws when it does not within the limit. */
-export async function eventually(
-  label: string,
-  limitMs: number,
-  holds: () => Promise<boolean>,
-): Promise<void> {
-  for (const giveUpAtMs = performance.now() + limitMs; !(await holds()); ) {
-    if (performance.now() > giveUpAtMs) throw new Error(`waited ${limitMs} ms for ${label}`)
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  return typeof address === 'object' && address !== null ? address.port : 0
 }

@@ -1,8 +1,9 @@
 /** Breaks replicas one after another, their metrics pages beside that, and reloads good and bad files meanwhile. */
 import type { Rng } from '../../src/sim/rng.ts'
+import { eventually } from '../support/deadline.ts'
 import { badFiles, chaosFile, SILENCE_LIMIT_MS } from './scenario.ts'
 import type { Mood, PageMood } from './scripted-replica.ts'
-import { eventually, type Stage, type StagedReplica } from './stage.ts'
+import type { Stage, StagedReplica } from './stage.ts'
 
 const PROCESS_FAULTS = ['killed', 'paused', 'restarted'] as const
 const MOOD_FAULTS = ['slow', 'truncating', 'erring', 'lying', 'mute'] as const

@@ -23,9 +23,8 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { stringify } from 'yaml'
-import { freePort } from '../../bench/relay/children.mjs'
+import { answering, freePort, startSluice, stopAll } from '../../bench/processes.mjs'
 import { table } from '../../bench/relay/print.mjs'
-import { processes } from '../alerting/stage.mjs'
 import * as aiperf from './aiperf.mjs'
 import { compare, faultsOf } from './compare.mjs'
 import { lagP99Ms, VALID_LAG_P99_MS } from './lag/lag.mjs'
@@ -33,7 +32,6 @@ import * as vllmBench from './vllm-bench.mjs'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
 const ROOT = join(HERE, '..', '..')
-const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
 const TOKENIZER = join(ROOT, '.real-vllm', 'model')
 const MODEL = 'demo'
 const PROFILE = 'demo/slow'
@@ -81,22 +79,24 @@ function sluiceConfig(mode, traffic, admin, engines) {
 }
 
 /** Starts engines and Sluice; returns its address. Sluice's log is `sluice.log` in the folder. */
-async function startFleet({ start, ready }, folder, mode) {
+async function startFleet(folder, mode) {
+  const launch = (name, args, url) =>
+    answering(url, startSluice(args, { log: join(folder, `${name}.log`) }), name)
   const [traffic, admin, ...engines] = await Promise.all(Array.from({ length: 2 + ENGINES }, freePort))
-  for (const [place, port] of engines.entries()) {
-    const named = ['--profile', PROFILE, '--served-model-name', MODEL, '--seed', String(place + 1)]
-    start(`engine-${place}`, process.execPath, [MAIN, 'engine', ...named, '--port', String(port)])
+  const engineAt = (port, place) => {
+    const named = ['--profile', PROFILE, '--served-model-name', MODEL, '--seed', place + 1]
+    const args = ['engine', ...named, '--port', port]
+    return launch(`engine-${place}`, args, `http://127.0.0.1:${port}/health`)
   }
-  await Promise.all(engines.map((port) => ready('engine', `http://127.0.0.1:${port}/health`)))
+  await Promise.all(engines.map(engineAt))
   const file = join(folder, 'sluice.yaml')
   writeFileSync(file, sluiceConfig(mode, traffic, admin, engines))
-  start('sluice', process.execPath, [MAIN, 'serve', '-c', file])
-  await ready('sluice', `http://127.0.0.1:${admin}/readyz`)
+  await launch('sluice', ['serve', '-c', file], `http://127.0.0.1:${admin}/readyz`)
   return `http://127.0.0.1:${traffic}`
 }
 
 /** What a signal has to end. */
-let underway = { client: undefined, stage: undefined, folder: undefined }
+let underway = { client: undefined, folder: undefined }
 
 /** Runs the client to its end, with its event loops watched. Throws with the end of its log when it fails. */
 async function runClient({ program, args, env }, folder) {
@@ -137,15 +137,14 @@ function underWay(lines) {
 
 async function runOne(client, run) {
   const folder = mkdtempSync(join(tmpdir(), 'sluice-clients-'))
-  const stage = processes(folder)
-  underway = { client: undefined, stage, folder }
+  underway = { client: undefined, folder }
   try {
-    const url = await startFleet(stage, folder, run.mode)
+    const url = await startFleet(folder, run.mode)
     const ratePerSec = run.load * CAPACITY_PER_SEC
     const requests = Math.round(ratePerSec * Number(options.seconds))
     const order = { url, model: MODEL, tokenizer: TOKENIZER, targets: TARGETS, ratePerSec, requests }
     await runClient(client.command({ ...order, shape: SHAPE, seed: Number(options.seed), folder }), folder)
-    await stage.stopAll()
+    await stopAll()
     const { records, ownGood } = client.read(folder, TARGETS)
     const lines = requestLines(folder)
     const found = compare(records, lines, TARGETS)
@@ -161,7 +160,7 @@ async function runOne(client, run) {
       word: !valid ? 'NOT VALID' : faults.length === 0 ? 'agrees' : 'DIFFERS',
     }
   } finally {
-    await stage.stopAll()
+    await stopAll()
     rmSync(folder, { recursive: true, force: true })
   }
 }
@@ -207,7 +206,7 @@ function endClient(child) {
 
 async function endNow() {
   if (underway.client !== undefined) endClient(underway.client)
-  await underway.stage?.stopAll()
+  await stopAll()
   if (underway.folder !== undefined) rmSync(underway.folder, { recursive: true, force: true })
   process.exit(130)
 }

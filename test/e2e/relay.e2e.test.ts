@@ -132,6 +132,57 @@ describe('a stream', () => {
   })
 })
 
+describe('a stream that ends without its end marker', () => {
+  async function ended(
+    framing: 'chunked' | 'close',
+    say: (exchange: ScriptedExchange) => ScriptedExchange,
+    end: (exchange: ScriptedExchange) => void = (exchange) => exchange.end(),
+  ): Promise<string> {
+    await start()
+    const client = rig.chat()
+    const exchange = await rig.engine.nextRequest()
+    say(exchange.head(200, {}, framing).tokens(2))
+    await client.waitText(' t1')
+    end(exchange)
+    await until(() => client.complete || client.ended, 'the answer is over')
+    expect(client.text).not.toContain('[DONE]')
+    await rig.settled()
+    return rig.settlement.outcome
+  }
+
+  it.each<[string, (exchange: ScriptedExchange) => ScriptedExchange]>([
+    ['in a frame of its own', (exchange) => exchange.finish()],
+    ['before its usage', (exchange) => exchange.finish('length').usage(5, 2)],
+    [
+      'with its last content',
+      (exchange) =>
+        exchange.frame({ choices: [{ index: 0, delta: { content: ' t2' }, finish_reason: 'stop' }] }),
+    ],
+  ])('is complete when its finish reason has come %s and its message is whole', async (_name, say) => {
+    expect(await ended('chunked', say)).toBe('completed')
+    expect(rig.settlement.verdict.kind).toBe('good')
+    expect(rig.told).toEqual(['success'])
+  })
+
+  it.each<[string, 'chunked' | 'close', (exchange: ScriptedExchange) => ScriptedExchange]>([
+    ['another of its choices went on behind the finish reason', 'chunked', (e) => e.finish().tokens(1)],
+    ['the engine aborted it', 'chunked', (e) => e.finish('abort')],
+    ['only the end of its socket ended it', 'close', (e) => e.finish()],
+  ])('is truncated when %s', async (_name, framing, say) => {
+    expect(await ended(framing, say)).toBe('truncated')
+    expect(rig.told).toEqual(['success', 'broken'])
+  })
+
+  it('is truncated when its socket ends before its message does', async () => {
+    const outcome = await ended(
+      'chunked',
+      (exchange) => exchange.finish(),
+      (exchange) => exchange.fin(),
+    )
+    expect(outcome).toBe('truncated')
+  })
+})
+
 describe('a stream whose end marker has come', () => {
   it.each<[string, (exchange: ScriptedExchange) => void]>([
     ['is reset', (exchange) => exchange.reset()],

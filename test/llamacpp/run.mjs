@@ -11,9 +11,10 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import OpenAI from 'openai'
+import { MAIN } from '../../bench/processes.mjs'
+import { eventually } from '../../bench/waiting.mjs'
 import { findPython } from '../vllm/servers.mjs'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
@@ -51,7 +52,7 @@ async function startChild(command, args, ready) {
       // Enough for what is waited for, and for the end of a failure.
       text = (text + bytes).slice(-4000)
     })
-  const match = await until(`${command} ${args.join(' ')} is ready`, 60_000, () => {
+  const match = await eventually(`${command} ${args.join(' ')} to be ready`, 60_000, () => {
     if (child.exitCode !== null) throw new Error(`${command} ended: ${text}`)
     return ready.exec(text)
   })
@@ -74,18 +75,9 @@ default_class: agent
 models: [{ name: tiny, engine: llamacpp, replicas: [${replicas}] }]
 `,
   )
-  const main = join(ROOT, 'dist', 'cli', 'main.js')
-  const args = [main, 'serve', '-c', file, '--log-level', 'silent']
+  const args = [MAIN, 'serve', '-c', file, '--log-level', 'silent']
   const { match } = await startChild(process.execPath, args, /traffic +(\S+)\n +admin +(\S+)\n/)
   return { base: match[1], admin: match[2] }
-}
-
-async function until(label, limitMs, probe) {
-  for (const deadline = Date.now() + limitMs; ; await sleep(50)) {
-    const found = await probe()
-    if (found) return found
-    if (Date.now() > deadline) throw new Error(`not within ${limitMs} ms: ${label}`)
-  }
 }
 
 function cases({ base, admin, enginePorts, engines }) {
@@ -106,7 +98,7 @@ function cases({ base, admin, enginePorts, engines }) {
 
   return {
     'limits are read from both, gauges from metrics and from slots': async () => {
-      const seen = await until('both replicas are seen', 15_000, async () => {
+      const seen = await eventually('both replicas to be seen', 15_000, async () => {
         const all = await replicas()
         return all.every(({ gauges, limits }) => gauges && (limits.max_num_seqs ?? limits.maxNumSeqs)) && all
       })
@@ -165,15 +157,17 @@ function cases({ base, admin, enginePorts, engines }) {
       const stream = await chat({ stream: true, max_tokens: 3000 })
       let frames = 0
       for await (const _ of stream) if (++frames === 3) break
-      await until('no slot is busy', 5000, async () => (await busySlots()) === 0)
+      await eventually('no slot to be busy', 5000, async () => (await busySlots()) === 0)
     },
     'a server that dies costs no new request, and takes traffic again when it is back': async () => {
       engines[0].child.kill('SIGKILL')
       await once(engines[0].child, 'close')
       for (let index = 0; index < 6; index += 1) await chat()
-      await until('it is down', 15_000, async () => (await replicas()).some(({ state }) => state === 'down'))
+      await eventually('it to be down', 15_000, async () =>
+        (await replicas()).some(({ state }) => state === 'down'),
+      )
       engines[0] = await startEngine(enginePorts[0], true)
-      await until('it is back', 30_000, async () =>
+      await eventually('it to be back', 30_000, async () =>
         (await replicas()).every(({ state }) => state === 'live' || state === 'ramping'),
       )
     },

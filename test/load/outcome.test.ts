@@ -32,6 +32,7 @@ const served: ExchangeOutcome = {
     contentEvents: 9,
     usage: { promptTokens: 104, outputTokens: 11 },
     done: true,
+    finished: false,
   },
   endedAtMs: 1710,
 }
@@ -39,7 +40,7 @@ const settle = (seen: ExchangeOutcome, dueAtMs = 1000) => settleExchange(planned
 const unanswered = (status: number, headers: Record<string, string> = {}): ExchangeOutcome => ({
   status,
   headers,
-  stream: { contentEvents: 0, done: false, error: { message: 'no' } },
+  stream: { contentEvents: 0, done: false, finished: false, error: { message: 'no' } },
   endedAtMs: 1010,
 })
 
@@ -90,10 +91,17 @@ describe('settleExchange', () => {
     expect(settle(seen)).toMatchObject({ facts: { outcome }, verdict: { kind: 'bad', cause } })
   })
 
+  it('takes a whole answer with a finish reason for complete without its end marker', () => {
+    const unmarked = { ...served.stream, done: false, finished: true }
+    expect(settle({ ...served, stream: unmarked }).facts.outcome).toBe('completed')
+    const cut = { ...served, stream: unmarked, fault: { message: 'ECONNRESET' } }
+    expect(settle(cut).facts.outcome).toBe('truncated')
+  })
+
   it('takes an engine-full event inside a 200 as a refusal', () => {
     const seen = {
       ...served,
-      stream: { contentEvents: 0, done: true, error: { code: 503, message: 'busy' } },
+      stream: { contentEvents: 0, done: true, finished: false, error: { code: 503, message: 'busy' } },
     }
     expect(settle(seen)).toMatchObject({ facts: { outcome: 'shed' }, refusal: { reason: 'status_503' } })
   })

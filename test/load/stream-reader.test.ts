@@ -47,7 +47,18 @@ describe('stream reader', () => {
   ])('counts nothing in %s, and takes it for no fault', (frame) => {
     const reader = createStreamReader()
     reader.feed(Buffer.from(`data: ${frame}\n\n`), 5)
-    expect(reader.view).toEqual({ contentEvents: 0, done: false })
+    expect(reader.view).toEqual({ contentEvents: 0, done: false, finished: false })
+  })
+
+  it('knows a generation that has said why it ended, until more of another choice comes', () => {
+    const reader = createStreamReader()
+    const finish = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n'
+    reader.feed(Buffer.from(token('a') + finish), 1)
+    expect(reader.view.finished).toBe(true)
+    reader.feed(Buffer.from(usage), 1)
+    expect(reader.view.finished).toBe(true)
+    reader.feed(Buffer.from(token('b')), 1)
+    expect(reader.view.finished).toBe(false)
   })
 
   it('sees the same in any cut, with either line end', () => {
@@ -66,6 +77,7 @@ describe('stream reader', () => {
         contentEvents: 3,
         usage: { promptTokens: 7, outputTokens: 3, cachedTokens: 2 },
         done: true,
+        finished: false,
       })
     })
     fc.assert(law)

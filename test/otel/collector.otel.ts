@@ -2,7 +2,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -10,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RunningEngine, startEngine } from '../../src/emulator/start.ts'
 import { METRIC_ROWS } from '../../src/telemetry/metric-table.ts'
 import { until, within } from '../support/deadline.ts'
+import { freePort } from '../support/free-port.ts'
 import { buildCollector, Collector, HAS_GO } from './collector.ts'
 
 const PROGRAM = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
@@ -34,15 +34,6 @@ afterAll(async () => {
   await Promise.all((engines ?? []).map((engine) => engine.close()))
   if (folder !== undefined) await rm(folder, { recursive: true, force: true })
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 class Program {
   readonly #child: ChildProcess

@@ -22,6 +22,21 @@ export async function until(holds: () => boolean, label: string, limitMs = 5000)
   }
 }
 
+/** Looks every `everyMs` until `look` gives something true, and resolves to that: for what is asked of other processes. */
+export async function eventually<T>(
+  label: string,
+  limitMs: number,
+  look: () => Promise<T>,
+  everyMs = 50,
+): Promise<T> {
+  for (const giveUpAtMs = performance.now() + limitMs; ; ) {
+    const found = await look()
+    if (found) return found
+    if (performance.now() > giveUpAtMs) throw new Error(`waited ${limitMs} ms for ${label}`)
+    await new Promise((resolve) => setTimeout(resolve, everyMs))
+  }
+}
+
 /** A promise with its ends in hand. */
 export function deferred<T = void>(): {
   readonly promise: Promise<T>

@@ -1,38 +1,22 @@
 /** What a fleet goes through: clients that leave, overload, a replica that dies in mid-stream and comes back, drain. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { runOpenLoop, saturate } from '../../bench/vllm/client.mjs'
 import { scoreRun } from '../../bench/vllm/score.mjs'
 import { makeArrivals, makeRequest, uniform, WORKLOADS } from '../../bench/vllm/workload.mjs'
-import { ENGINE_ARGS, kill, start } from './servers.mjs'
+import { eventually } from '../../bench/waiting.mjs'
+import { ENGINE_ARGS, kill, requestsAt, start } from './servers.mjs'
 
 const messages = [{ role: 'user', content: 'Tell me of the river and of the hills.' }]
-
-/** Polls until `probe` gives something true; fails with `label` after `limitMs`. */
-export async function until(label, limitMs, probe) {
-  for (const deadline = Date.now() + limitMs; ; await sleep(100)) {
-    const found = await probe()
-    if (found) return found
-    if (Date.now() > deadline) throw new Error(`not within ${limitMs} ms: ${label}`)
-  }
-}
-
-/** Running plus waiting requests of an engine, by its own gauges. */
-async function engineRequests(port) {
-  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-  const gauges = [...page.matchAll(/^vllm:num_requests_(?:running|waiting)\{[^}]*\} (\S+)/gm)]
-  return gauges.reduce((sum, [, value]) => sum + Number(value), 0)
-}
 
 /** The cases in order; the later ones disturb the fleet, and the last one ends Sluice. */
 export function fleetCases({ base, key, model, enginePorts, engineArgs, tightClass, sluice }) {
   const client = new OpenAI({ baseURL: `${base}/v1`, apiKey: key, maxRetries: 0, timeout: 120_000 })
   const port = Number(new URL(base).port)
   const idle = () =>
-    until('the engines are idle', 15_000, async () => {
-      const counts = await Promise.all(enginePorts.map(engineRequests))
+    eventually('the engines to be idle', 15_000, async () => {
+      const counts = await Promise.all(enginePorts.map(requestsAt))
       return counts.every((count) => count === 0)
     })
   const openLong = async (more) => {
@@ -64,8 +48,8 @@ export function fleetCases({ base, key, model, enginePorts, engineArgs, tightCla
         { model, prompt, max_tokens: 200, stream: true },
         { signal: controller.signal },
       )
-      await until('the engine has the request', 15_000, async () => {
-        const counts = await Promise.all(enginePorts.map(engineRequests))
+      await eventually('an engine to have the request', 15_000, async () => {
+        const counts = await Promise.all(enginePorts.map(requestsAt))
         return counts.some((count) => count > 0)
       })
       controller.abort()
@@ -124,7 +108,7 @@ export function fleetCases({ base, key, model, enginePorts, engineArgs, tightCla
     },
     'the replica comes back and takes traffic again': async () => {
       await start([enginePorts[0]], engineArgs)
-      await until('both replicas answer through Sluice', 60_000, async () => {
+      await eventually('both replicas to answer through Sluice', 60_000, async () => {
         const asked = await Promise.all(
           Array.from({ length: 4 }, () =>
             client.chat.completions.create({ model, messages, max_tokens: 30 }).withResponse(),

@@ -8,13 +8,13 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../../bench/relay/children.mjs'
+import { answering, freePort, MAIN, startSluice } from '../../bench/processes.mjs'
 import { TTFT_BASE_MS, TTFT_PER_1K_TOKENS_MS } from '../../bench/vllm/score.mjs'
-import { fleetCases, until } from './fleet-cases.mjs'
+import { fleetCases } from './fleet-cases.mjs'
 import { sdkCases } from './sdk-cases.mjs'
 import * as servers from './servers.mjs'
 
@@ -44,8 +44,6 @@ tenants:
 `
 }
 
-const MAIN = join(ROOT, 'dist', 'cli', 'main.js')
-
 /** Writes the file and has Sluice check it, before minutes are spent on starting engines. */
 function writeConfig(settings) {
   mkdirSync(STATE, { recursive: true })
@@ -55,19 +53,9 @@ function writeConfig(settings) {
   return file
 }
 
-async function startSluice(file, settings) {
-  const logFile = join(STATE, 'sluice.log')
-  const log = openSync(logFile, 'w')
-  const child = spawn(process.execPath, [MAIN, 'serve', '-c', file], { stdio: ['ignore', log, log] })
-  closeSync(log)
-  await until('Sluice is ready', 20_000, async () => {
-    if (child.exitCode !== null)
-      throw new Error(`Sluice ended:\n${readFileSync(logFile, 'utf8').slice(-2000)}`)
-    return fetch(`http://127.0.0.1:${settings.adminPort}/readyz`).then(
-      (response) => response.ok,
-      () => false,
-    )
-  })
+async function serve(file, { adminPort }) {
+  const child = startSluice(['serve', '-c', file], { log: join(STATE, 'sluice.log') })
+  await answering(`http://127.0.0.1:${adminPort}/readyz`, child, 'Sluice')
   return child
 }
 
@@ -125,7 +113,7 @@ async function main() {
   try {
     console.log('starting two vLLM servers (about a minute) ...')
     await servers.start(enginePorts, ENGINE_ARGS)
-    sluice = await startSluice(file, settings)
+    sluice = await serve(file, settings)
     await runCases('JS SDK', sdkCases(seat))
     await runPython(seat)
     const fleet = { ...seat, enginePorts, engineArgs: ENGINE_ARGS, tightClass: TIGHT_CLASS, sluice }

@@ -15,8 +15,8 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { eventually } from '../../bench/waiting.mjs'
 
 const HERE = dirname(fileURLToPath(import.meta.url))
 const ROOT = join(HERE, '..', '..')
@@ -175,17 +175,14 @@ export async function start(ports, extraArgs = []) {
 }
 
 async function untilHealthy(port) {
-  const deadline = Date.now() + READY_MS
-  while (Date.now() < deadline) {
-    const healthy = await fetch(`http://127.0.0.1:${port}/health`).then(
+  const isHealthy = () => {
+    if (pidOf(port) === undefined) throw new Error(`port ${port}: vLLM ended:\n${tail(port)}`)
+    return fetch(`http://127.0.0.1:${port}/health`).then(
       (response) => response.ok,
       () => false,
     )
-    if (healthy) return
-    if (pidOf(port) === undefined) throw new Error(`port ${port}: vLLM ended:\n${tail(port)}`)
-    await sleep(500)
   }
-  throw new Error(`port ${port}: not healthy after ${READY_MS / 1000} s:\n${tail(port)}`)
+  await eventually(`vLLM on port ${port} to be healthy; see ${logFile(port)}`, READY_MS, isHealthy, 500)
 }
 
 const tail = (port) => readFileSync(logFile(port), 'utf8').split('\n').slice(-20).join('\n')
@@ -199,8 +196,8 @@ async function stopOne(port) {
   const pid = pidOf(port)
   if (pid !== undefined) {
     signal(pid, 'SIGTERM')
-    const deadline = Date.now() + STOP_MS
-    while (pidOf(port) !== undefined && Date.now() < deadline) await sleep(100)
+    const isGone = () => pidOf(port) === undefined
+    await eventually('vLLM to end', STOP_MS, isGone, 100).catch(() => undefined)
     signal(-pid, 'SIGKILL')
   }
   rmSync(pidFile(port), { force: true })
@@ -220,6 +217,14 @@ function signal(pid, name) {
   } catch (error) {
     if (error.code !== 'ESRCH') throw error
   }
+}
+
+/** Running plus waiting requests of the server on that port, by its own gauges. */
+export async function requestsAt(port) {
+  const page = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+  const gauges = [...page.matchAll(/^vllm:num_requests_(?:running|waiting)\{[^}]*\} (\S+)/gm)]
+  if (gauges.length < 2) return Number.NaN
+  return gauges.reduce((sum, [, value]) => sum + Number(value), 0)
 }
 
 /** Ports that have a pid file of ours. */
