@@ -38,14 +38,14 @@ function promptSentence({ className, unmet, longestPromptTokens }: ClassAdvice):
 
 function paceSentence(row: ClassAdvice, { state }: EngineAdvice): readonly string[] {
   const { className, unmet, largestBatch, prefillDutyRatio } = row
-  if (largestBatch === undefined || prefillDutyRatio === undefined || unmet.includes('tpot')) return []
+  if (largestBatch === undefined || unmet.includes('tpot')) return []
+  const batch = `${className}: tpot allows a batch of ${largestBatch}`
+  if (prefillDutyRatio === undefined) return [batch]
   const duty =
     prefillDutyRatio === 1
       ? 'any step may prefill'
       : `${Math.floor(100 * prefillDutyRatio)} % of steps may prefill a full chunk`
-  return [
-    `${className}: tpot allows a batch of ${largestBatch}; with ${Math.min(state.sequences, largestBatch)} streams ${duty}`,
-  ]
+  return [`${batch}; with ${Math.min(state.sequences, largestBatch)} streams ${duty}`]
 }
 
 function budgetSentence({ classes, state }: EngineAdvice): readonly string[] {

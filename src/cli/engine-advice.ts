@@ -45,7 +45,7 @@ function adviseByProfile(
   const slots = engineArgs.maxNumSeqs ?? defaults.maxNumSeqs
   const budgetTokens = engineArgs.maxNumBatchedTokens ?? defaults.maxNumBatchedTokens
   return adviseOn(
-    stepModel(priorOf(profileId)),
+    stepModel(priorOf(profileId), engineArgs.prefillEngines),
     slos.map((slo) => ({ slo })),
     {
       budgetTokens,

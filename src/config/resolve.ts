@@ -54,6 +54,7 @@ function resolveModel(model: FileModel): ModelConfig {
     ...(args.max_num_batched_tokens !== undefined && { maxNumBatchedTokens: args.max_num_batched_tokens }),
     ...(args.kv_capacity_tokens !== undefined && { kvCapacityTokens: args.kv_capacity_tokens }),
     ...(args.max_model_len !== undefined && { maxModelLenTokens: args.max_model_len }),
+    ...(args.prefill_engines !== undefined && { prefillEngines: args.prefill_engines }),
   }
   return {
     name: model.name,

@@ -82,6 +82,11 @@ const model = z.strictObject({
           'The engines order by priority (vLLM `--scheduling-policy priority`, SGLang `--enable-priority-scheduling`): requests then carry that of their class. A vLLM without the flag refuses them.',
         ),
       kv_capacity_tokens: count().optional().describe('KV cache of one replica in tokens.'),
+      prefill_engines: count()
+        .optional()
+        .describe(
+          'Engines behind each address that only compute prompts, where others there make the answers (disaggregated prefill). Default: one engine does both.',
+        ),
     })
     .prefault({})
     .describe('How the engines were started; what is absent is read from their metrics or learnt.'),

@@ -20,7 +20,7 @@ export interface ClassAdvice {
   readonly longestPromptTokens?: Tokens
   /** Sequences that may decode at once within the TPOT target, 0 for none; this and what follows only with a target. */
   readonly largestBatch?: number
-  /** Largest token budget with which each step keeps the TPOT target, whatever prefills in it; 0 for none. */
+  /** Absent, as the next, where prompts have engines of their own. Largest token budget with which each step keeps the TPOT target, whatever prefills in it; 0 for none. */
   readonly largestBudgetTokens?: Tokens
   /** Share of steps that may take a full chunk at the present budget while the mean pace keeps the target, 0 to 1. */
   readonly prefillDutyRatio?: Ratio

@@ -25,6 +25,11 @@ export interface EngineLimits {
   readonly maxNumBatchedTokens?: Tokens
   readonly kvCapacityTokens?: Tokens
   readonly maxModelLenTokens?: Tokens
+  /**
+   * Engines behind the address that compute prompts only while others there make the answers (disaggregated prefill);
+   * the other limits are then those of one of them and of all that answer. Absent: one engine does both.
+   */
+  readonly prefillEngines?: number
 }
 
 /** A replica as shown to the gate. `groupId` joins replicas with one step model (same model, GPU and arguments). */

@@ -2,7 +2,14 @@
 import type { AdvisedState, ClassAdvice, EngineAdvice } from '../core/engine-advice.ts'
 import { type SloClass, ttftTargetMs } from '../core/request.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
-import { decodeStepMs, prefillMs, prefillStallMs, requestOverheadMs, type StepModel } from './step-model.ts'
+import {
+  decodeStepMs,
+  guessesMs,
+  prefillMs,
+  prefillStallMs,
+  requestOverheadMs,
+  type StepModel,
+} from './step-model.ts'
 
 /** A class whose promises are looked at, with the prompt that is typical of it where one is known, in tokens. */
 export interface AdvisedClass {
@@ -97,6 +104,7 @@ function paceAdvice(model: StepModel, { tpotMs }: SloClass, engine: AdvisedEngin
   const largestBatch = largest(Math.floor(room), (batch) => stepOf(batch) <= targetMs)
   const batch = Math.min(engine.sequences, largestBatch)
   if (batch === 0) return { largestBatch, largestBudgetTokens: 0, prefillDutyRatio: 0 }
+  if (model.prefillEngines > 0) return { largestBatch }
   const spareMs = targetMs - stepOf(batch)
   const chunk = largest(MOST_TOKENS, (tokens) => prefillStallMs(model, tokens, tokens) <= spareMs)
   const stallMs = prefillStallMs(model, budgetTokens - batch, budgetTokens)
@@ -118,7 +126,7 @@ function speculationCostsFrom(model: StepModel, { slots, contextTokens }: Advise
   const pays = largest(room, (batch) => {
     const plainMs = decodeStepMs(model, batch, batch * contextTokens)
     const guesses = draftTokens * batch
-    const guessingMs = plainMs * (1 + draftTokens * draftCostRatio) + prefillStallMs(model, guesses, guesses)
+    const guessingMs = plainMs * (1 + draftTokens * draftCostRatio) + guessesMs(model, guesses)
     return guessingMs / yielded <= plainMs
   })
   return pays === room ? Number.POSITIVE_INFINITY : pays + 1

@@ -47,7 +47,8 @@ const MIN_TPOT_TOKENS: Tokens = 8
 const ANY_LOAD = 0
 
 export class EngineGroup {
-  readonly model: StepModel
+  readonly #prior: StepPrior | undefined
+  #model: StepModel
   readonly ttft: Calibration = calibration()
   readonly tpot: Calibration = calibration()
   readonly #pace: GroupPace = groupPace()
@@ -60,7 +61,21 @@ export class EngineGroup {
   #changes = 0
 
   constructor(prior?: StepPrior) {
-    this.model = stepModel(prior)
+    this.#prior = prior
+    this.#model = stepModel(prior)
+  }
+
+  /** The model that its replicas share. */
+  get model(): StepModel {
+    return this.#model
+  }
+
+  /** Told whether others make the answers than `prefillEngines` that compute prompts; engines that change that are new. */
+  shapedAs(prefillEngines = 0): this {
+    if (prefillEngines === this.#model.prefillEngines) return this
+    this.#model = stepModel(this.#prior, prefillEngines)
+    this.#members.clear()
+    return this
   }
 
   /** The model as that replica runs it. */

@@ -2,7 +2,7 @@
 import type { OfferedStream } from '../core/demand.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
-import { decodeStepMs, prefillStallMs, requestOverheadMs, type StepModel } from './step-model.ts'
+import { chunksMs, decodeStepMs, joiningSteps, requestOverheadMs, type StepModel } from './step-model.ts'
 
 /** What the engine allows; Infinity where nobody knows. */
 export interface ReplicaRoom {
@@ -87,6 +87,8 @@ function steadyState(
   share: number,
   { chunkTokens }: ReplicaRoom,
 ): SteadyState | undefined {
+  const apart = model.prefillEngines > 0
+  const engines = Math.max(1, model.prefillEngines)
   let perMs = 0
   let prefillRatio = 0
   let tokensPerMs = 0
@@ -94,15 +96,15 @@ function steadyState(
   for (const { requestsPerSec, promptTokens, uncachedTokens, outputTokens, sequences } of demand) {
     const rate = (share * requestsPerSec) / 1000
     perMs += rate
-    prefillRatio += rate * prefillStallMs(model, uncachedTokens, chunkTokens)
+    prefillRatio += (rate * chunksMs(model, uncachedTokens, chunkTokens)) / engines
     tokensPerMs += rate * outputTokens
     contextPerMs += rate * outputTokens * (promptTokens + outputTokens / sequences / 2)
   }
   const meanContext = tokensPerMs === 0 ? 0 : contextPerMs / tokensPerMs
   const baseMs = decodeStepMs(model, 0, 0)
   const perTokenMs = decodeStepMs(model, 1, meanContext) - baseMs
-  const left = 1 - prefillRatio - tokensPerMs * perTokenMs
-  if (left <= 0) return undefined
+  const left = 1 - (apart ? 0 : prefillRatio) - tokensPerMs * perTokenMs
+  if (left <= 0 || prefillRatio >= 1) return undefined
   const stepMs = baseMs / left
   const batch = tokensPerMs * stepMs
   const prefillMs = perMs === 0 ? 0 : prefillRatio / perMs
@@ -123,6 +125,7 @@ function firstTokenMs(
   const logged = Math.log(Math.max(1, prefillRatio / missRatio))
   const queueMs = (prefillMs * logged) / (1 - prefillRatio)
   const steps = STEPS_TO_FIRST_TOKEN + Math.max(1, Math.ceil(uncachedTokens / chunkTokens)) - 1
-  const ownMs = prefillStallMs(model, uncachedTokens, chunkTokens)
-  return requestOverheadMs(model) + steps * stepMs + ownMs + queueMs
+  const joins = model.prefillEngines > 0 ? joiningSteps(model, 1) : steps
+  const ownMs = chunksMs(model, uncachedTokens, chunkTokens)
+  return requestOverheadMs(model) + joins * stepMs + ownMs + queueMs
 }

@@ -34,6 +34,11 @@ export const UNKNOWN_ENGINE: StepPrior = {
 export interface StepModel {
   readonly prior: StepPrior
   readonly estimate: LinearEstimate
+  /**
+   * Engines that compute prompts only, while others make the answers: then no prompt shares a step with a stream. 0: one
+   * engine does both.
+   */
+  readonly prefillEngines: number
   /** Every time is that of the parameters times this: 1 for a group, its own for each of its replicas. */
   slownessRatio: number
 }
@@ -57,21 +62,24 @@ const PREFILL_NOISE_RATIO = 0.15
 const COUNT_NOISE_STEPS = 0.4
 /** Clocks and event loops blur any interval by about this much, in ms. */
 const CLOCK_NOISE_MS: Ms = 1
+/** What is left of a running step on average, in steps. */
+export const HALF_STEP = 0.5
 /** A chunk can be cheaper than its tokens' share of a step, by about one decode step at most. */
 const CHUNK_STD_MS: Ms = 5
 
-export function stepModel(prior: StepPrior = UNKNOWN_ENGINE): StepModel {
+export function stepModel(prior: StepPrior = UNKNOWN_ENGINE, prefillEngines = 0): StepModel {
   const mean = [
     prior.baseMs,
     prior.perSequenceMs,
     prior.perContextTokenMs * 1000,
     prior.requestOverheadMs,
-    prior.perChunkMs,
+    // A step that computes nothing but prompts has a base of its own.
+    prior.perChunkMs + (prefillEngines > 0 ? prior.baseMs : 0),
     prior.perPrefillTokenMs * 1000,
   ]
   const std = mean.map((value) => Math.max(1e-3, Math.abs(value)) * prior.uncertaintyRatio)
   std[4] = Math.max(CHUNK_STD_MS, std[4] ?? 0)
-  return { prior, estimate: linearEstimate(mean, std), slownessRatio: 1 }
+  return { prior, estimate: linearEstimate(mean, std), prefillEngines, slownessRatio: 1 }
 }
 
 /** The same parameters, learnt together, as one replica sees them. */
@@ -101,6 +109,11 @@ export function cautiousDecodeStepMs(model: StepModel, sequences: number, contex
 
 /** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */
 export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
+  return model.prefillEngines > 0 ? 0 : chunksMs(model, tokens, chunkTokens)
+}
+
+/** What `tokens` in chunks of `chunkTokens` take beyond plain decode steps, whoever computes them, in ms; at least 0. */
+export function chunksMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
   if (tokens <= 0) return 0
   const { mean } = model.estimate
   const perChunk = mean[4] ?? 0
@@ -109,8 +122,15 @@ export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: To
   const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (per1k * chunk) / 1000)
   const whole = Math.floor(tokens / chunkTokens)
   const rest = whole > 0 ? tokens % chunkTokens : tokens
-  const stallMs = (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
-  return stallMs * model.slownessRatio
+  const ms = (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
+  return ms * model.slownessRatio
+}
+
+/** What checking so many guessed tokens adds to a decode step: they are computed as prompt tokens are, in ms. */
+export function guessesMs(model: StepModel, guesses: Tokens): Ms {
+  if (model.prefillEngines === 0) return chunksMs(model, guesses, guesses)
+  // A chunk of an engine for prompts alone pays for a step of its own; guesses are checked in a step that is there.
+  return (Math.max(0, model.estimate.mean[5] ?? 0) * guesses * model.slownessRatio) / 1000
 }
 
 /** Prefill of `tokens` from its first step to its first token with `sequences` decoding beside it, in ms. */
@@ -121,6 +141,7 @@ export function prefillMs(
   sequences: number,
   contextTokens: Tokens,
 ): Ms {
+  if (model.prefillEngines > 0) return chunksMs(model, tokens, chunkTokens)
   const chunks = Math.max(1, Math.ceil(tokens / chunkTokens))
   return prefillStallMs(model, tokens, chunkTokens) + chunks * decodeStepMs(model, sequences, contextTokens)
 }
@@ -132,6 +153,21 @@ export function prefillMs(
 export function requestOverheadMs(model: StepModel): Ms {
   const { mean } = model.estimate
   return Math.max(-Math.max(0, mean[0] ?? 0), mean[3] ?? 0) * model.slownessRatio
+}
+
+/**
+ * Steps of the engine that makes the answer from the arrival of a prompt's KV to its first token: its own, after what is
+ * left of one that runs. 0 where the prompt's last step makes it.
+ */
+export function joiningSteps({ prefillEngines }: StepModel, sequences: number): number {
+  if (prefillEngines === 0) return 0
+  return sequences > 0 ? 1 + HALF_STEP : 1
+}
+
+/** From the end of a prompt's last chunk to its first token where another engine makes that, in ms: KV and joining. */
+export function leavingMs(model: StepModel, sequences: number, contextTokens: Tokens): Ms {
+  const joinMs = joiningSteps(model, sequences) * decodeStepMs(model, sequences, contextTokens)
+  return Math.max(0, requestOverheadMs(model) + joinMs)
 }
 
 /** First kind: `steps` decode steps took `elapsedMs` while nothing prefilled. */

@@ -1,15 +1,21 @@
 /** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
-import { observeDecode, observePrefill, type StepModel, type StepResidual } from './step-model.ts'
+import {
+  HALF_STEP,
+  joiningSteps,
+  leavingMs,
+  observeDecode,
+  observePrefill,
+  type StepModel,
+  type StepResidual,
+} from './step-model.ts'
 
 /** A decode window is read after so many steps, or when a prefill begins. */
 const DECODE_WINDOW_STEPS = 8
 const MIN_DECODE_STEPS = 2
 /** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
 const PREFILL_WINDOW_CHUNKS = 2
-/** What of the running step lies in an interval that begins with a dispatch, in steps. */
-export const HALF_STEP = 0.5
 /** First tokens closer together than this left the engine in one step, in ms. */
 const SAME_STEP_MS: Ms = 1
 
@@ -43,6 +49,8 @@ interface PrefillWindow {
 export interface StepWindows {
   decode: DecodeWindow | undefined
   prefill: PrefillWindow | undefined
+  /** The last first tokens, as many as there are engines for prompts alone: how long each of these has been free. */
+  readonly lastFirstTokens: Ms[]
 }
 
 export type WindowKind = 'decode' | 'prefill'
@@ -54,7 +62,7 @@ export interface WindowReader {
 }
 
 export function stepWindows(): StepWindows {
-  return { decode: undefined, prefill: undefined }
+  return { decode: undefined, prefill: undefined, lastFirstTokens: [] }
 }
 
 /** To be called after a dispatch was booked. */
@@ -64,6 +72,7 @@ export function windowsDispatched(
   ledger: ReplicaLedger,
   nowMs: Ms,
 ): void {
+  if (reader.model.prefillEngines > 0) return
   if (ledger.prefilling.size > 1 && windows.prefill !== undefined) {
     readPrefill(windows, reader, ledger, nowMs)
     return
@@ -81,7 +90,7 @@ export function windowsProgress(
   tokens: Tokens,
   nowMs: Ms,
 ): void {
-  if (ledger.prefilling.size > 0) {
+  if (ledger.prefilling.size > 0 && reader.model.prefillEngines === 0) {
     if (windows.prefill !== undefined) windows.prefill.decodedTokens += tokens
     return
   }
@@ -108,6 +117,10 @@ export function windowsFirstToken(
   inFlight: InFlight,
   nowMs: Ms,
 ): void {
+  if (reader.model.prefillEngines > 0) {
+    apartFirstToken(windows, reader, ledger, inFlight, nowMs)
+    return
+  }
   readPrefill(windows, reader, ledger, nowMs)
   windows.prefill ??= openPrefill(ledger, nowMs, 0)
   const open = windows.prefill
@@ -119,6 +132,43 @@ export function windowsFirstToken(
   windows.prefill = undefined
   windows.decode = openDecode(ledger, nowMs)
   windows.decode.heldSequences += inFlight.offer.sequences
+}
+
+/**
+ * Where prompts have engines of their own decode windows go on, and what a prompt took is told by whether it found one
+ * free: if so, from its dispatch; else from when the prompt before it was done, which is as long before that one's first
+ * token as before its own.
+ */
+function apartFirstToken(
+  windows: StepWindows,
+  reader: WindowReader,
+  ledger: ReplicaLedger,
+  { dispatchedAtMs, uncachedTokens, offer }: InFlight,
+  nowMs: Ms,
+): void {
+  const { model } = reader
+  const { prefillEngines } = model
+  const { lastFirstTokens } = windows
+  const before = lastFirstTokens[lastFirstTokens.length - prefillEngines] ?? Number.NEGATIVE_INFINITY
+  const free = dispatchedAtMs >= before - leavingMs(model, ledger.decodingSequences, ledger.contextTokens)
+  if (free) {
+    closePrefill(windows, reader, ledger)
+    windows.prefill = openPrefill(ledger, dispatchedAtMs, 1)
+  } else {
+    readPrefill(windows, reader, ledger, nowMs)
+    windows.prefill ??= openPrefill(ledger, ledger.lastFirstTokenAtMs, 0)
+  }
+  const open = windows.prefill
+  // Those that queue are computed side by side.
+  const share = free ? 1 : prefillEngines
+  open.prefillTokens += uncachedTokens / share
+  open.chunks += Math.max(1, Math.ceil(uncachedTokens / chunkTokens(ledger))) / share
+  open.lastFirstTokenAtMs = nowMs
+  lastFirstTokens.push(nowMs)
+  if (lastFirstTokens.length > prefillEngines) lastFirstTokens.shift()
+  windows.decode ??= openDecode(ledger, nowMs)
+  hold(windows.decode, ledger, nowMs)
+  windows.decode.heldSequences += offer.sequences
 }
 
 /** To be called after a permit was given back; `spoilt` when it had not had its first token. */
@@ -136,7 +186,8 @@ export function windowsReleased(
 
 /** Prompt tokens of one full chunk there: the batch limit less what decodes, 2048 when nobody said. */
 export function chunkTokens(ledger: ReplicaLedger): Tokens {
-  const budget = ledger.report.limits.maxNumBatchedTokens ?? 2048
+  const { maxNumBatchedTokens: budget = 2048, prefillEngines } = ledger.report.limits
+  if (prefillEngines !== undefined) return budget
   return Math.max(16, budget - ledger.decodingSequences)
 }
 
@@ -171,7 +222,9 @@ function closePrefill(windows: StepWindows, reader: WindowReader, ledger: Replic
   // Each running stream gets one token a step; with none to count by, a chunk is a step.
   // The step that ran when it began was half over on average.
   const counted = open.decodedTokens / sequences - HALF_STEP * open.starts
-  const steps = sequences >= 1 ? Math.max(1, counted) : open.chunks
+  const shared = sequences >= 1 ? Math.max(1, counted) : open.chunks
+  const { prefillEngines } = reader.model
+  const steps = prefillEngines > 0 ? open.starts * joiningSteps(reader.model, sequences) : shared
   const residual = observePrefill(reader.model, {
     elapsedMs: open.lastFirstTokenAtMs - open.startedAtMs,
     starts: open.starts,

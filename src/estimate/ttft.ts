@@ -1,8 +1,16 @@
 /** Predicts the engine's own part of TTFT from the step model and from what the engine has to do first. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
-import { decodeStepMs, prefillMs, requestOverheadMs, type StepModel } from './step-model.ts'
-import { chunkTokens, HALF_STEP } from './step-windows.ts'
+import {
+  chunksMs,
+  decodeStepMs,
+  HALF_STEP,
+  leavingMs,
+  prefillMs,
+  requestOverheadMs,
+  type StepModel,
+} from './step-model.ts'
+import { chunkTokens } from './step-windows.ts'
 
 /** What an engine has to do when a prompt reaches it. */
 export interface EngineLoad {
@@ -25,11 +33,32 @@ export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): Engi
   }
   const head: InFlight | undefined = ledger.prefilling.values().next().value
   if (head === undefined) return load
+  if (model.prefillEngines > 0) return { ...load, backlogTokens: queuedTokens(model, ledger, load, nowMs) }
   const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
   const headMs = prefillTimeMs(model, load, head.uncachedTokens)
   // Never all of it: it is there as long as its first token has not come.
   const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
   return { ...load, backlogTokens: load.backlogTokens - doneRatio * head.uncachedTokens }
+}
+
+/**
+ * Prompt tokens that engines for prompts alone still have to compute, dead-reckoned: they take one prompt after the
+ * other, the next as soon as the last one's KV has left, which is long before its first token is seen.
+ */
+function queuedTokens(model: StepModel, ledger: ReplicaLedger, load: EngineLoad, nowMs: Ms): Tokens {
+  let freeAtMs = ledger.lastFirstTokenAtMs - leavingMs(model, load.sequences, load.contextTokens)
+  let tokens = 0
+  for (const { dispatchedAtMs, uncachedTokens } of ledger.prefilling.values()) {
+    const ownMs = Math.max(1e-6, prefillTimeMs(model, load, uncachedTokens) / model.prefillEngines)
+    freeAtMs = Math.max(freeAtMs, dispatchedAtMs) + ownMs
+    tokens += uncachedTokens * Math.max(0, Math.min(1, (freeAtMs - nowMs) / ownMs))
+  }
+  return tokens
+}
+
+/** Time until what waits there is prefilled, in ms. */
+export function queueMs(model: StepModel, load: EngineLoad): Ms {
+  return prefillTimeMs(model, load, load.backlogTokens) / Math.max(1, model.prefillEngines)
 }
 
 /** A prompt that takes so many times what was predicted when it was sent, and so long beyond it, waits for a slot. */
@@ -58,6 +87,11 @@ export function prefillTimeMs(model: StepModel, load: EngineLoad, tokens: Tokens
  */
 export function rawTtftMs(model: StepModel, load: EngineLoad, uncachedTokens: Tokens): Ms {
   const { backlogTokens, sequences, contextTokens } = load
+  if (model.prefillEngines > 0) {
+    const workTokens = backlogTokens / model.prefillEngines + uncachedTokens
+    const workMs = chunksMs(model, workTokens, load.chunkTokens)
+    return Math.max(1, workMs + leavingMs(model, sequences, contextTokens))
+  }
   const runningMs =
     backlogTokens > 0 || sequences === 0 ? 0 : HALF_STEP * decodeStepMs(model, sequences, contextTokens)
   const workMs = prefillTimeMs(model, load, backlogTokens + uncachedTokens)

@@ -82,6 +82,11 @@ export class Learnt {
     return group
   }
 
+  /** That of a replica, with the shape that its report tells. */
+  groupOf({ report }: ReplicaLedger): EngineGroup {
+    return this.group(report.groupId).shapedAs(report.limits.prefillEngines)
+  }
+
   /** How far predictions of that group are believed, by default at the last instant that anything was learnt. */
   trust(groupId: string, nowMs: Ms = this.#learntAtMs): TrustState {
     return this.group(groupId).trust(nowMs)
@@ -152,7 +157,7 @@ export class Learnt {
   dispatched(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
     const { offer, replicaId, permitId } = inFlight
     this.#learntAtMs = nowMs
-    this.group(ledger.report.groupId).dispatched(inFlight, ledger, nowMs)
+    this.groupOf(ledger).dispatched(inFlight, ledger, nowMs)
     const outputTokens = offer.sequences * this.remaining(offer, 0, CHARGED_LENGTH_QUANTILE)
     this.fairness(offer.pool).dispatched(inFlight, outputTokens, nowMs)
     const reuse = this.prefixes.learn(offer, replicaId, ledger.report.limits.kvCapacityTokens)
@@ -162,17 +167,17 @@ export class Learnt {
   progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void {
     const pool = ledger.report.pools[0]
     const tokens = contentEvents * (pool === undefined ? 1 : this.tokensPerEvent(pool))
-    this.group(ledger.report.groupId).progress(ledger, tokens, nowMs)
+    this.groupOf(ledger).progress(ledger, tokens, nowMs)
   }
 
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
-    this.group(ledger.report.groupId).firstToken(inFlight, ledger, nowMs)
+    this.groupOf(ledger).firstToken(inFlight, ledger, nowMs)
   }
 
   /** A permit is back: learns its length and what was cached of it, and closes what was open of it. */
   released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: Ms): void {
     this.#learntAtMs = nowMs
-    this.group(ledger.report.groupId).released(inFlight, ledger, report, nowMs)
+    this.groupOf(ledger).released(inFlight, ledger, report, nowMs)
     const reuse = this.#reuses.get(inFlight.permitId)
     this.#reuses.delete(inFlight.permitId)
     this.#rests.delete(inFlight.permitId)

@@ -9,8 +9,8 @@ import {
   isHeadOverdue,
   loadClass,
   loadOf,
-  prefillTimeMs,
   promptClass,
+  queueMs,
   rawTtftMs,
 } from '../estimate/ttft.ts'
 import { keptBy } from './kept.ts'
@@ -59,7 +59,7 @@ export function outlook(
   nowMs: Ms,
   residentsMs: Ms = 0,
 ): Outlook {
-  const group = learnt.group(ledger.report.groupId)
+  const group = learnt.groupOf(ledger)
   const model = group.modelOf(ledger.replicaId)
   const load = loadOf(model, ledger, nowMs)
   learnt.readGauges(ledger)
@@ -75,7 +75,7 @@ export function outlook(
     nowMs,
     medianFactors: [],
     backlogTokens: load.backlogTokens,
-    backlogMs: prefillTimeMs(model, load, load.backlogTokens),
+    backlogMs: queueMs(model, load),
     headOverdue: isHeadOverdue(ledger, nowMs),
     decodeStepMs: stepMs,
     bearableStallMs: residents.slackMs - prefillStallMs(model, load.backlogTokens, load.chunkTokens),

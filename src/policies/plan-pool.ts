@@ -4,7 +4,7 @@ import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
-import type { Ms, Ratio } from '../core/units.ts'
+import { clamp, type Ms, type Ratio } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
@@ -268,6 +268,10 @@ function tryAdmit(
 function wake({ jobs, round, known, madeAtMs }: StandingPlan): { wakeAtMs?: Ms } {
   const { heldByTime, views, nowMs } = round
   let atMs = heldByTime ? nowMs + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY
+  for (const { model, backlogMs } of views) {
+    // Engines for prompts alone make room before any event tells of it.
+    if (model.prefillEngines > 0) atMs = Math.min(atMs, nowMs + clamp(backlogMs, 1, LOOK_AGAIN_MS))
+  }
   if (known !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
   for (const { deadlineAtMs, breaksAtMs } of jobs) {
     for (const dueAtMs of [deadlineAtMs, breaksAtMs]) {

@@ -1,7 +1,13 @@
 /** Translates replicas and waiting jobs into the terms of the plan: machines with free instants, work in ms. */
 import type { Ms, Tokens } from '../core/units.ts'
 import { clamp } from '../core/units.ts'
-import { decodeStepMs, prefillMs, prefillStallMs, requestOverheadMs } from '../estimate/step-model.ts'
+import {
+  decodeStepMs,
+  joiningSteps,
+  prefillMs,
+  prefillStallMs,
+  requestOverheadMs,
+} from '../estimate/step-model.ts'
 import { holdingsOf } from './holdings.ts'
 import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
@@ -17,11 +23,13 @@ const DEPTH_TTFT_DIVISOR = 6
 /** Tightest TTFT assumed when no class of the pool has one, in ms. */
 const LOOSE_TTFT_MS: Ms = 3000
 
-/** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk. */
+/** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk each. */
 export function depthTokens(view: Outlook, tightestTtftMs: Ms | undefined, instances: number): Tokens {
-  const msPerToken = prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / view.chunkTokens
+  const engines = Math.max(1, view.model.prefillEngines)
+  const most = view.chunkTokens * engines
+  const msPerToken = prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / most
   const wanted = (tightestTtftMs ?? LOOSE_TTFT_MS) / DEPTH_TTFT_DIVISOR / Math.max(1e-6, msPerToken)
-  return clamp(wanted, Math.min(MIN_DEPTH_TOKENS, view.chunkTokens), view.chunkTokens) / instances
+  return clamp(wanted, Math.min(MIN_DEPTH_TOKENS, view.chunkTokens), most) / instances
 }
 
 /**
@@ -80,13 +88,16 @@ export function plannedOption(job: Job, view: Outlook, replica: number, tightest
   const risk = riskFactor(view, uncached)
   const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens)
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
+  // Of several engines for prompts it takes one: the others go on.
+  const takenMs = ownMs / Math.max(1, model.prefillEngines)
+  const joinMs = joiningSteps(model, ledger.decodingSequences) * view.decodeStepMs
   return {
     replica,
-    prefillMs: ownMs * risk,
+    prefillMs: takenMs * risk,
     pauseMs: chunks * pauseMs(view, uncached / chunks, tightestTpotMs) * risk,
     residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,
-    latencyMs: requestOverheadMs(model) * risk,
+    latencyMs: (requestOverheadMs(model) + joinMs + (ownMs - takenMs)) * risk,
   }
 }
 

@@ -28,10 +28,10 @@ export function adviseOnPool(
     if (pools.includes(pool) && !groups.has(groupId)) groups.set(groupId, ledger)
   }
   const asked = classes.map((slo) => askedOf(slo, demand))
-  return [...groups].map(([groupId, ledger]) => {
+  return [...groups.values()].map((ledger) => {
     const { limits } = ledger.report
     const slots = learnt.slots(ledger)
-    return adviseOn(learnt.group(groupId).model, asked, {
+    return adviseOn(learnt.groupOf(ledger).model, asked, {
       budgetTokens: limits.maxNumBatchedTokens ?? UNTOLD_BUDGET_TOKENS,
       sequences: Math.min(ADVISED_SEQUENCES, slots),
       contextTokens: meanContextTokens(demand),

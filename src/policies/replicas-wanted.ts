@@ -33,8 +33,8 @@ export function replicasWanted(
 }
 
 function shareOf(ledger: ReplicaLedger, demand: readonly OfferedStream[], learnt: Learnt): number {
-  const { groupId, limits } = ledger.report
-  return carriedShare(learnt.group(groupId).model, demand, {
+  const { limits } = ledger.report
+  return carriedShare(learnt.groupOf(ledger).model, demand, {
     slots: learnt.slots(ledger),
     kvCapacityTokens: limits.kvCapacityTokens ?? Number.POSITIVE_INFINITY,
     chunkTokens: chunkTokens(ledger),

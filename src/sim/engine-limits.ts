@@ -1,13 +1,12 @@
 /** The limits that an engine runs under: what it is told, else what its profile says it would choose. */
-import type { EngineLimits } from '../core/replica.ts'
 import type { Tokens } from '../core/units.ts'
-import type { EngineOptions } from './engine-types.ts'
+import type { EngineOptions, ToldLimits } from './engine-types.ts'
 
 /** Block size of vLLM on CUDA, in tokens. */
 export const DEFAULT_BLOCK_TOKENS: Tokens = 16
 const LARGEST_DEFAULT_MODEL_LEN: Tokens = 131_072
 
-export interface ResolvedLimits extends Required<EngineLimits> {
+export interface ResolvedLimits extends ToldLimits {
   readonly kvBlocks: number
   readonly blockTokens: Tokens
 }

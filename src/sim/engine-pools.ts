@@ -1,5 +1,4 @@
 /** Engines for prompts and engines for answers behind one address, with the KV going from the ones to the others. */
-import type { EngineLimits } from '../core/replica.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import { EngineModel } from './engine-model.ts'
 import type {
@@ -12,6 +11,7 @@ import type {
   SequenceView,
   SimEngine,
   StepReport,
+  ToldLimits,
 } from './engine-types.ts'
 
 /** The engine that the options describe. Throws a RangeError when they contradict each other. */
@@ -39,7 +39,7 @@ interface Prefiller {
  * profile's overhead.
  */
 class EnginePools implements SimEngine {
-  readonly limits: Required<EngineLimits>
+  readonly limits: ToldLimits
   readonly #prefillers: readonly Prefiller[]
   readonly #decoders: readonly EngineModel[]
   readonly #link: Disaggregation
@@ -70,7 +70,8 @@ class EnginePools implements SimEngine {
     if (one === undefined) throw new RangeError('disaggregation needs an engine for answers')
     this.limits = {
       maxNumSeqs: one.limits.maxNumSeqs * link.decodeEngines,
-      maxNumBatchedTokens: one.limits.maxNumBatchedTokens * link.prefillEngines,
+      maxNumBatchedTokens: one.limits.maxNumBatchedTokens,
+      prefillEngines: link.prefillEngines,
       kvCapacityTokens: one.limits.kvCapacityTokens * link.decodeEngines,
       maxModelLenTokens: one.limits.maxModelLenTokens,
     }

@@ -139,10 +139,13 @@ export interface EngineGauges {
   readonly busyMsTotal: Ms
 }
 
+/** Limits as a simulated engine tells them: all, and how many engines compute prompts only where some do. */
+export type ToldLimits = Required<Omit<EngineLimits, 'prefillEngines'>> & Pick<EngineLimits, 'prefillEngines'>
+
 /** What a virtual run needs of an engine, whatever is inside. */
 export interface SimEngine {
   /** What a server can know of its limits. */
-  readonly limits: Required<EngineLimits>
+  readonly limits: ToldLimits
   submit(request: EngineRequest, nowMs: Ms): EngineRejection | 'accepted'
   abort(requestId: string): boolean
   engineMsOf(requestId: string): Ms

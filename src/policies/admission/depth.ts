@@ -9,8 +9,12 @@ export const depth: AdmissionGate = {
     fitsDepth(view, uncachedTokens, depthTokens * roomRatio),
 }
 
-/** True when nothing prefills there, or the backlog with so many tokens more stays within that and gets done. */
+/**
+ * True when nothing is left to prefill there, or the backlog with so many tokens more stays within that and gets done.
+ * Engines for prompts alone have nothing left long before a first token tells.
+ */
 export function fitsDepth(view: Outlook, uncachedTokens: Tokens, room: Tokens): boolean {
   const { ledger, backlogTokens, headOverdue } = view
-  return ledger.prefilling.size === 0 || (!headOverdue && backlogTokens + uncachedTokens <= room)
+  if (ledger.prefilling.size === 0) return true
+  return !headOverdue && (backlogTokens === 0 || backlogTokens + uncachedTokens <= room)
 }
