@@ -153,10 +153,8 @@ export class UpstreamReplica implements Replica {
 
   reportFault(fault: UpstreamFault | ToldFault): void {
     if (fault.cause === 'aborted' || this.#closed) return
-    if ((fault.cause === 'status' || fault.cause === 'broken') && saysDraining(fault.message)) {
+    if (fault.cause === 'status' && saysDraining(fault.message)) {
       this.#toldDrainingAtMs = this.#clock.nowMs()
-    } else if (fault.cause === 'broken') {
-      this.#breaker.broken(fault.message)
     } else {
       if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
       this.#breaker.fault(fault.message)
@@ -164,11 +162,14 @@ export class UpstreamReplica implements Replica {
     this.refresh()
   }
 
-  reportSuccess(): void {
+  reportContent(): void {
     if (this.#closed) return
-    this.#breaker.success()
     this.#successesSinceReturn += 1
     if (this.#report.state === 'ramping') this.refresh()
+  }
+
+  reportSuccess(): void {
+    if (!this.#closed) this.#breaker.success()
   }
 
   /** Takes what the configuration says now; undefined once it says nothing of this replica any more. */

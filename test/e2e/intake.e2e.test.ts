@@ -149,6 +149,7 @@ describe('a path', () => {
     await client.waitComplete()
     expect(client.json).toEqual({ results: [] })
     expect(rig.gate.counts.offered).toBe(0)
+    expect(rig.told).toEqual(['success'])
   })
 
   it('of passthrough without a live replica is a 503 with advice', async () => {

@@ -85,8 +85,8 @@ describe('a replica', () => {
     const passing = await engine.nextRequest('the second probe')
     passing.respondJson(200, { choices: [{ text: 'x' }] })
     await rig.untilState('m-1', 'ramping')
-    replica?.reportSuccess()
-    replica?.reportSuccess()
+    replica?.reportContent()
+    replica?.reportContent()
     await rig.untilState('m-1', 'live')
   })
 
