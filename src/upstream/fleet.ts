@@ -14,7 +14,12 @@ import type { Traffic } from './traffic.ts'
 /** The part of the configuration that this folder reads. */
 export interface FleetConfig {
   readonly models: readonly ModelSource[]
-  readonly timeouts: { readonly connectMs: Ms; readonly drainMs: Ms }
+  readonly timeouts: {
+    readonly connectMs: Ms
+    readonly drainMs: Ms
+    readonly firstByteMs: Ms
+    readonly betweenBytesMs: Ms
+  }
 }
 
 /** A line for the log: the fleet tells of changes, never of each repetition. */
@@ -234,11 +239,13 @@ class UpstreamFleet implements ManagedFleet {
   #tick(): void {
     if (this.#closed) return
     const nowMs = this.#clock.nowMs()
+    const { firstByteMs, betweenBytesMs, drainMs } = this.#config.timeouts
     for (const member of [...this.#members.values()]) {
       const { replica, removedAtMs } = member
+      // Streams have these limits each; what doesn't stream may be silent as long as its replica shows life.
+      replica.endMute(Math.max(firstByteMs, betweenBytesMs))
       if (removedAtMs === undefined) replica.refresh()
-      else if (replica.inFlight === 0 || nowMs - removedAtMs >= this.#config.timeouts.drainMs)
-        this.#remove(replica)
+      else if (replica.inFlight === 0 || nowMs - removedAtMs >= drainMs) this.#remove(replica)
     }
   }
 

@@ -18,6 +18,7 @@ import type {
 import { PROBE_DEADLINE_MS, probe } from './probe.ts'
 import {
   deriveState,
+  isMute,
   isSilent,
   type ReplicaSigns,
   STATE_DEFAULTS,
@@ -197,6 +198,12 @@ export class UpstreamReplica implements Replica {
     this.#reason = reason
     this.#report = this.#newReport(state)
     this.#onChange(this)
+  }
+
+  /** Ends what it was sent and has been silent about when nothing has shown life in it for `limitMs`. */
+  endMute(limitMs: Ms): void {
+    if (!this.#closed && isMute(this.#signs(), limitMs, this.#clock.nowMs()))
+      this.#traffic.breakOffSilent(limitMs, `the engine has shown no sign of life for ${limitMs} ms`)
   }
 
   /** Aborts what is under way and closes every socket and timer. */
