@@ -65,6 +65,17 @@ describe('a second attempt', () => {
     expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 2 })
   })
 
+  it('follows an answer that stops at once and is cut before its end marker', async () => {
+    await start({ engines: 2 })
+    const client = rig.chat()
+    ;(await rig.engine.nextRequest()).head().role().finish('stop').end()
+    ;(await second().nextRequest()).head().token(' fine').done()
+    await client.waitText(' fine')
+    await rig.settled()
+    expect(client.text).not.toContain('"finish_reason":"stop"')
+    expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 2 })
+  })
+
   it('is not made for an engine that took the request and is merely slow', async () => {
     await start({ engines: 2, settings: { timeouts: { firstByteMs: 100 }, limits: { requestMs: 300 } } })
     for (const stream of [true, false]) {
