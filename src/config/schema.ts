@@ -269,7 +269,11 @@ export const fileSchema = z.strictObject({
     .describe('Patience with engines.'),
   reroute: z
     .strictObject({
-      budget: share().prefault('10%').describe('Second tries allowed, as a share of dispatches.'),
+      budget: share()
+        .prefault('10%')
+        .describe(
+          'Second tries after an engine was full, as a share of dispatches; those after a failure are not counted. 0 turns all of them off.',
+        ),
     })
     .prefault({})
     .describe('Second chances on another replica.'),
