@@ -58,6 +58,8 @@ export interface ManagedFleet extends Fleet {
 }
 
 const TICK_MS: Ms = 250
+/** Streams end by their own limits, which are looked at ten times a second, before their replica counts as mute. */
+const STREAMS_FIRST_MS: Ms = 250
 
 interface Member {
   readonly place: Wanted
@@ -242,8 +244,7 @@ class UpstreamFleet implements ManagedFleet {
     const { firstByteMs, betweenBytesMs, drainMs } = this.#config.timeouts
     for (const member of [...this.#members.values()]) {
       const { replica, removedAtMs } = member
-      // Streams have these limits each; what doesn't stream may be silent as long as its replica shows life.
-      replica.endMute(Math.max(firstByteMs, betweenBytesMs))
+      replica.endMute(Math.max(firstByteMs, betweenBytesMs) + STREAMS_FIRST_MS)
       if (removedAtMs === undefined) replica.refresh()
       else if (replica.inFlight === 0 || nowMs - removedAtMs >= drainMs) this.#remove(replica)
     }
