@@ -24,6 +24,8 @@ export interface Sizes {
 
 const MIB = 1024 * 1024
 const WAIT_MS = 30_000
+/** With ten thousand streams a full collection and a walk over the heap take a while. */
+const HOLDINGS_LIMIT_MS = 120_000
 
 export async function memoryOfStreams({ streams }: Sizes): Promise<Figure[]> {
   return staged(async (stage) => {
@@ -36,12 +38,16 @@ export async function memoryOfStreams({ streams }: Sizes): Promise<Figure[]> {
 /** Readers that never read: the engine sends half a MiB to each. */
 export async function memoryOfStalled({ stalled }: Sizes): Promise<Figure[]> {
   return staged(async (stage) => {
+    const held = await stage.sluice.holdings()
     const before = await stage.residentBytes()
     await stage.come({ count: stalled, wish: 'flood', stalled: true })
     const peak = await stage.peakBytes(6000)
     const open = await stage.engine.ask<number>('open')
     const each = (peak - before) / 1024 / stalled
-    const note = `${open} exchanges open, ${(before / MIB).toFixed(0)} to ${(peak / MIB).toFixed(0)} MiB`
+    const { heapBytes, externalBytes } = await stage.sluice.holdings(HOLDINGS_LIMIT_MS)
+    const live = (bytes: number) => (bytes / 1024 / stalled).toFixed(1)
+    const parts = `live: heap ${live(heapBytes - held.heapBytes)}, buffers ${live(externalBytes - held.externalBytes)}`
+    const note = `${open} exchanges open, ${(before / MIB).toFixed(0)} to ${(peak / MIB).toFixed(0)} MiB; ${parts}`
     return [{ what: `each of ${stalled} stalled readers`, value: each, unit: 'KiB each', limit: 64, note }]
   })
 }

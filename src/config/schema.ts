@@ -253,7 +253,11 @@ export const fileSchema = z.strictObject({
   timeouts: z
     .strictObject({
       connect: duration('s').prefault('1s').describe('Until a connection to an engine stands.'),
-      first_byte: duration('s').prefault('120s').describe('Longest wait for the first byte of an answer.'),
+      first_byte: duration('s')
+        .prefault('120s')
+        .describe(
+          'Longest wait for the first byte of an answer; one that does not stream may take longer while its engine shows life.',
+        ),
       between_bytes: duration('s').prefault('30s').describe('Longest silence inside an answer.'),
       heartbeat_after: duration('s')
         .prefault('15s')
@@ -270,7 +274,11 @@ export const fileSchema = z.strictObject({
     .describe('Patience with engines.'),
   reroute: z
     .strictObject({
-      budget: share().prefault('10%').describe('Second tries allowed, as a share of dispatches.'),
+      budget: share()
+        .prefault('10%')
+        .describe(
+          'Second tries after an engine was full, as a share of dispatches; those after a failure are not counted. 0 turns all of them off.',
+        ),
     })
     .prefault({})
     .describe('Second chances on another replica.'),

@@ -18,11 +18,12 @@ export class RerouteBudget {
   }
 
   /**
-   * Takes one reroute; false when the budget is spent. A replica that was lost (refused connections, resets) is free:
-   * its work is gone, so a second attempt adds none, and a small fleet would fail all but a few of its requests.
+   * Takes one reroute; false when the budget is spent. It is there for engines that are full, whose refusals could
+   * become the overload. A replica that failed is free: its work is gone, so a second attempt adds none, its breaker
+   * ends such failures soon, and a small fleet would fail all but a few of the requests that it had sent there.
    */
   take(budgetRatio: Ratio, nowMs: Ms, cause?: BounceCause): boolean {
-    if (cause === 'connect_failed' || cause === 'reset') return budgetRatio > 0
+    if (cause !== undefined && cause !== 'engine_full') return budgetRatio > 0
     this.#turnTo(nowMs)
     const allowed = Math.max(REROUTE_FLOOR_REQUESTS, budgetRatio * sum(this.#dispatches))
     if (budgetRatio <= 0 || sum(this.#reroutes) + 1 > allowed) return false

@@ -32,6 +32,7 @@ export class Forward implements UpstreamHandler {
   #cancelStall = () => {}
   #stream: UpstreamStream | undefined
   #over = false
+  #status = 0
 
   constructor(options: ForwardOptions) {
     this.#replica = options.replica
@@ -52,7 +53,9 @@ export class Forward implements UpstreamHandler {
   }
 
   onHeaders(status: number, headers: ResponseHeaders): void {
-    if (!this.#over) this.#answer.beginWhole(status, headers)
+    if (this.#over) return
+    this.#status = status
+    this.#answer.beginWhole(status, headers)
   }
 
   onBytes(bytes: Uint8Array): void {
@@ -61,6 +64,7 @@ export class Forward implements UpstreamHandler {
   }
 
   onEnd(): void {
+    if (!this.#over && this.#status < 500) this.#replica.reportSuccess()
     this.#answer.end()
     this.#finish()
   }

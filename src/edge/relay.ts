@@ -190,7 +190,7 @@ export class Relay implements UpstreamHandler, BodyExits {
   }
 
   firstToken(): void {
-    this.replica.reportSuccess()
+    this.replica.reportContent()
     this.#owner.firstToken(this)
   }
 
@@ -211,16 +211,17 @@ export class Relay implements UpstreamHandler, BodyExits {
   finish(outcome: SettleOutcome): void {
     if (this.#over) return
     this.#leave()
-    if (outcome === 'completed' && this.tally.firstTokenAtMs === undefined) this.replica.reportSuccess()
+    const streamed = this.tally.firstTokenAtMs !== undefined
+    if (outcome === 'completed' && !streamed) this.replica.reportContent()
+    // Not at the first content: a stream may break afterwards.
+    if ((outcome === 'completed' || streamed) && !this.#blamed) this.replica.reportSuccess()
     this.#owner.settled(this, reportOf(this.tally, outcome, this.#clock.nowMs()))
   }
 
-  /** Tells the breaker; of a stream that has brought content it has heard already, and not this. */
   #blame(fault: UpstreamFault | ToldFault): void {
     if (this.#blamed) return
     this.#blamed = true
-    if (this.tally.firstTokenAtMs === undefined) this.replica.reportFault(fault)
-    else if (fault.cause !== 'aborted') this.replica.reportFault({ cause: 'broken', message: fault.message })
+    this.replica.reportFault(fault)
   }
 
   #bounce(cause: BounceCause, message: string): void {

@@ -9,7 +9,7 @@ import { anthropicUsage, openaiUsage, responsesUsage, tgiUsage } from './usage.t
 /** A frame read in full. */
 export interface Reading {
   readonly content: boolean
-  /** The generation's end. Of one that stops at once it is all there is to show for its one token. */
+  /** The generation's end: with the end marker all there is to show for the one token of one that stops at once. */
   readonly ends: boolean
   /** Why it ended, as the engine says it. */
   readonly finishReason?: string

@@ -28,6 +28,8 @@ class Tap implements StreamTap {
   readonly #strip: boolean
   readonly #classOf: (failure: Failure) => ResponseClass
   #seenContent = false
+  /** A generation has ended without any content. */
+  #stopped = false
   #usage: Usage | undefined
   #finishReason: string | undefined
   #generationEnded = false
@@ -143,7 +145,9 @@ class Tap implements StreamTap {
 
   #note(reading: Reading, frame: Frame): void {
     const tally = this.#tally
-    if (reading.content || (reading.ends && !this.#seenContent)) {
+    this.#stopped ||= reading.ends
+    // One that stops at once shows its one token at the end marker: a stream cut before that has brought nothing.
+    if (reading.content || (reading.done && this.#stopped && !this.#seenContent)) {
       tally.contentEvents += 1
       this.#seenContent = true
       this.#last = frame

@@ -25,9 +25,7 @@ export interface Breaker {
   readonly state: BreakerState
   /** A fault of the replica. Told faults only: the caller leaves out full engines and clients that left. */
   fault(message: string): void
-  /** An exchange that was told as a success at its first content and broke afterwards. */
-  broken(message: string): void
-  /** An exchange that showed the replica at work. */
+  /** An exchange that ended without a fault of the replica. Not told before its end: streams may break after content. */
   success(): void
   close(): void
 }
@@ -49,12 +47,6 @@ export function createBreaker(
     if (circuit.opened || circuit.halfOpen || circuit.isShutdown) return
     circuit.fire(outcome).catch(() => undefined)
   }
-  const fault = (message: string): void => {
-    report(() => Promise.reject(new Error(message)))
-    faultsInARow += 1
-    // A replica that fails fast looks idle and draws the traffic: the window still remembers its better days.
-    if (faultsInARow >= options.minExchanges && !circuit.halfOpen && !circuit.isShutdown) circuit.open()
-  }
   circuit.on('open', () => onChange('open'))
   circuit.on('close', () => {
     faultsInARow = 0
@@ -69,12 +61,11 @@ export function createBreaker(
     get state() {
       return circuit.halfOpen ? 'half-open' : circuit.opened ? 'open' : 'closed'
     },
-    fault,
-    // A success can't be taken back. Counted twice, breaks open it from the same share on as other faults do: with b of
-    // n exchanges broken, 2b / (n + 2b) passes one half where b / n does.
-    broken: (message) => {
-      fault(message)
-      fault(message)
+    fault: (message) => {
+      report(() => Promise.reject(new Error(message)))
+      faultsInARow += 1
+      // A replica that fails fast looks idle and draws the traffic: the window still remembers its better days.
+      if (faultsInARow >= options.minExchanges && !circuit.halfOpen && !circuit.isShutdown) circuit.open()
     },
     success: () => {
       faultsInARow = 0

@@ -14,7 +14,12 @@ import type { Traffic } from './traffic.ts'
 /** The part of the configuration that this folder reads. */
 export interface FleetConfig {
   readonly models: readonly ModelSource[]
-  readonly timeouts: { readonly connectMs: Ms; readonly drainMs: Ms }
+  readonly timeouts: {
+    readonly connectMs: Ms
+    readonly drainMs: Ms
+    readonly firstByteMs: Ms
+    readonly betweenBytesMs: Ms
+  }
 }
 
 /** A line for the log: the fleet tells of changes, never of each repetition. */
@@ -53,6 +58,8 @@ export interface ManagedFleet extends Fleet {
 }
 
 const TICK_MS: Ms = 250
+/** Streams end by their own limits, which are looked at ten times a second, before their replica counts as mute. */
+const STREAMS_FIRST_MS: Ms = 250
 
 interface Member {
   readonly place: Wanted
@@ -234,11 +241,12 @@ class UpstreamFleet implements ManagedFleet {
   #tick(): void {
     if (this.#closed) return
     const nowMs = this.#clock.nowMs()
+    const { firstByteMs, betweenBytesMs, drainMs } = this.#config.timeouts
     for (const member of [...this.#members.values()]) {
       const { replica, removedAtMs } = member
+      replica.endMute(Math.max(firstByteMs, betweenBytesMs) + STREAMS_FIRST_MS)
       if (removedAtMs === undefined) replica.refresh()
-      else if (replica.inFlight === 0 || nowMs - removedAtMs >= this.#config.timeouts.drainMs)
-        this.#remove(replica)
+      else if (replica.inFlight === 0 || nowMs - removedAtMs >= drainMs) this.#remove(replica)
     }
   }
 

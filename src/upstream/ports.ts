@@ -27,12 +27,9 @@ export interface UpstreamFault {
   readonly message: string
 }
 
-/**
- * A fault that shows in an answer and not in its exchange. `broken`: the stream broke after content, whatever broke it,
- * and had been reported as a success by then.
- */
+/** A fault that shows in an answer and not in its exchange. */
 export interface ToldFault {
-  readonly cause: 'status' | 'no_progress' | 'broken'
+  readonly cause: 'status' | 'no_progress'
   readonly message: string
 }
 
@@ -63,7 +60,9 @@ export interface Replica {
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream
   /** A fault of the replica itself, for the breaker (client aborts, 429 and 503 are none). */
   reportFault(fault: UpstreamFault | ToldFault): void
-  /** An exchange that brought its first content, for the breaker. */
+  /** An exchange that brought its first content, for the ramp. */
+  reportContent(): void
+  /** An exchange that ended without a fault of the replica, for the breaker. */
   reportSuccess(): void
 }
 

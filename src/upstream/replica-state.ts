@@ -85,6 +85,21 @@ export function lastProofMs(signs: ReplicaSigns): Ms {
   return Math.max(signs.lastBytesAtMs, signs.lastProbePassedAtMs, seenMs)
 }
 
+/**
+ * Whether it holds work, and nothing has shown life in it for `limitMs`: no byte, no probe, no step. While its steps
+ * can't be seen any answer to a look counts, since a long answer that does not stream looks like this as well.
+ */
+export function isMute(signs: ReplicaSigns, limitMs: Ms, nowMs: Ms): boolean {
+  if (signs.inFlight === 0) return false
+  const lifeMs = Math.max(lastProofMs(signs), signs.busySinceMs)
+  const answeredMs = seesSteps(signs) ? lifeMs : (signs.scrape.answeredAtMs ?? lifeMs)
+  return nowMs - Math.max(lifeMs, answeredMs) >= limitMs
+}
+
+function seesSteps({ scrape }: ReplicaSigns): boolean {
+  return scrape.outcome === 'ok' && scrape.sample?.progressTotal !== undefined
+}
+
 function saidDraining(signs: ReplicaSigns): boolean {
   // Streams that it finishes prove nothing: only new work taken, or a new life, does.
   return signs.toldDrainingAtMs > signs.lastProbePassedAtMs && signs.toldDrainingAtMs > signs.returnedAtMs
@@ -95,7 +110,6 @@ export function isSilent(signs: ReplicaSigns, settings: StateSettings, nowMs: Ms
   const proofMs = lastProofMs(signs)
   if (signs.silentSinceMs > proofMs) return true
   if (signs.inFlight === 0) return false
-  const sighted = signs.scrape.outcome === 'ok' && signs.scrape.sample?.progressTotal !== undefined
-  const limitMs = sighted ? settings.silentMs : settings.silentBlindMs
+  const limitMs = seesSteps(signs) ? settings.silentMs : settings.silentBlindMs
   return nowMs - Math.max(proofMs, signs.busySinceMs) >= limitMs
 }

@@ -18,6 +18,7 @@ import type {
 import { PROBE_DEADLINE_MS, probe } from './probe.ts'
 import {
   deriveState,
+  isMute,
   isSilent,
   type ReplicaSigns,
   STATE_DEFAULTS,
@@ -153,10 +154,8 @@ export class UpstreamReplica implements Replica {
 
   reportFault(fault: UpstreamFault | ToldFault): void {
     if (fault.cause === 'aborted' || this.#closed) return
-    if ((fault.cause === 'status' || fault.cause === 'broken') && saysDraining(fault.message)) {
+    if (fault.cause === 'status' && saysDraining(fault.message)) {
       this.#toldDrainingAtMs = this.#clock.nowMs()
-    } else if (fault.cause === 'broken') {
-      this.#breaker.broken(fault.message)
     } else {
       if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
       this.#breaker.fault(fault.message)
@@ -164,11 +163,14 @@ export class UpstreamReplica implements Replica {
     this.refresh()
   }
 
-  reportSuccess(): void {
+  reportContent(): void {
     if (this.#closed) return
-    this.#breaker.success()
     this.#successesSinceReturn += 1
     if (this.#report.state === 'ramping') this.refresh()
+  }
+
+  reportSuccess(): void {
+    if (!this.#closed) this.#breaker.success()
   }
 
   /** Takes what the configuration says now; undefined once it says nothing of this replica any more. */
@@ -196,6 +198,12 @@ export class UpstreamReplica implements Replica {
     this.#reason = reason
     this.#report = this.#newReport(state)
     this.#onChange(this)
+  }
+
+  /** Ends what it was sent and has been silent about when nothing has shown life in it for `limitMs`. */
+  endMute(limitMs: Ms): void {
+    if (!this.#closed && isMute(this.#signs(), limitMs, this.#clock.nowMs()))
+      this.#traffic.breakOffSilent(limitMs, `the engine has shown no sign of life for ${limitMs} ms`)
   }
 
   /** Aborts what is under way and closes every socket and timer. */

@@ -19,6 +19,8 @@ export interface ScrapeView {
   /** The last readable page; kept while later looks fail. */
   readonly sample?: LoadSample
   readonly sampleAtMs?: Ms
+  /** When it last answered a look, whatever it said. */
+  readonly answeredAtMs?: Ms
   /** When the engine's own work counter last moved. */
   readonly progressAtMs?: Ms
   /** What the engine's own pages say of its limits. */
@@ -178,7 +180,9 @@ export function startScraper(options: ScraperOptions): Scraper {
   async function look(): Promise<void> {
     const { fetched, found } = await readLoad()
     if (closed) return
-    view = nextView(view, found, clock.nowMs())
+    const nowMs = clock.nowMs()
+    view = nextView(view, found, nowMs)
+    if (fetched.kind !== 'fault') view = { ...view, answeredAtMs: nowMs }
     options.onView(view)
     if (fetched.kind === 'answer' && askedInGeneration !== view.generation) await askLimits()
     if (closed) return

@@ -183,7 +183,8 @@ export class Decider {
         fleet.replica(message.replicaId)?.reportFault(message.fault)
         break
       case 'replicaWorked':
-        fleet.replica(message.replicaId)?.reportSuccess()
+        if (message.ended) fleet.replica(message.replicaId)?.reportSuccess()
+        else fleet.replica(message.replicaId)?.reportContent()
         break
       case 'traffic':
         traffic.told(seat.worker, message.signs)

@@ -73,7 +73,8 @@ export type FromWorker =
       readonly replicaId: ReplicaId
       readonly fault: UpstreamFault | ToldFault
     }
-  | { readonly kind: 'replicaWorked'; readonly replicaId: ReplicaId }
+  /** It brought its first content, or an exchange with it ended well. */
+  | { readonly kind: 'replicaWorked'; readonly replicaId: ReplicaId; readonly ended: boolean }
   | { readonly kind: 'traffic'; readonly signs: readonly TrafficSigns[] }
   | { readonly kind: 'stored'; readonly id: string; readonly home: Home }
   | { readonly kind: 'health'; readonly health: WorkerHealth }

@@ -53,8 +53,12 @@ class WorkerReplica implements Replica {
     if (fault.cause !== 'aborted') this.#send({ kind: 'replicaFault', replicaId: this.id, fault })
   }
 
+  reportContent(): void {
+    this.#send({ kind: 'replicaWorked', replicaId: this.id, ended: false })
+  }
+
   reportSuccess(): void {
-    this.#send({ kind: 'replicaWorked', replicaId: this.id })
+    this.#send({ kind: 'replicaWorked', replicaId: this.id, ended: true })
   }
 
   get signs(): TrafficSigns {

@@ -21,7 +21,7 @@ export interface ChaosOptions {
 /** Faults for minutes, one after another with time to recover. */
 export const LONG_PACE: ChaosOptions['pace'] = {
   kinds: FAULTS,
-  faultMs: [1000, 5000],
+  faultMs: [1000, 4000],
   restMs: 1500,
   reloadEveryMs: 4000,
 }

@@ -7,8 +7,11 @@ export const ANSWER_TOKENS = 10
 /** Has the embedded engines make exactly so many, as the scripted ones do. */
 export const OF_THAT_LENGTH = { vllm_xargs: { output_tokens: ANSWER_TOKENS } }
 export const MODEL = 'tiny'
-/** A silence that is longer than any pause of the storm but one that hangs. */
-export const SILENCE_LIMIT_MS = 8000
+/**
+ * A silence that is longer than any of the storm but one that hangs: a replica that is six times as slow for four
+ * seconds kept the last of those that had been sent there for 8.
+ */
+const SILENCE_LIMIT_MS = 12_000
 /** An answer that does not stream is silent until it is whole, so a mute engine is given up by this limit alone. */
 const ANSWER_LIMIT_MS = 20_000
 /** Bodies above it are refused. */
@@ -36,7 +39,7 @@ classes:
   calm: { ttft: 15s, overload: wait, max_wait: 15s }
 default_class: chat
 limits: { body: ${BODY_LIMIT_BYTES / 1024}KiB, request: ${ANSWER_LIMIT_MS}ms, waiting: { requests: ${waitingRequests} } }
-timeouts: { connect: 1s, first_byte: ${SILENCE_LIMIT_MS}ms, between_bytes: ${SILENCE_LIMIT_MS}ms, heartbeat_after: 2s, drain: 10s }
+timeouts: { connect: 1s, first_byte: ${SILENCE_LIMIT_MS}ms, between_bytes: ${SILENCE_LIMIT_MS}ms, heartbeat_after: 2s, drain: ${SILENCE_LIMIT_MS}ms }
 `
 }
 

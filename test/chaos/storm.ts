@@ -1,7 +1,7 @@
 /** Breaks replicas one after another, their metrics pages beside that, and reloads good and bad files meanwhile. */
 import type { Rng } from '../../src/sim/rng.ts'
 import { eventually } from '../support/deadline.ts'
-import { badFiles, chaosFile, SILENCE_LIMIT_MS } from './scenario.ts'
+import { badFiles, chaosFile } from './scenario.ts'
 import type { Mood, PageMood } from './scripted-replica.ts'
 import type { Stage, StagedReplica } from './stage.ts'
 
@@ -103,11 +103,11 @@ export class Storm {
     this.faults.push(fault)
     if (scripted) {
       await this.#setMood(replica, { mood: kind as Mood })
-      await pause(Math.min(forMs, SILENCE_LIMIT_MS / 2))
+      await pause(forMs)
       await this.#setMood(replica, { mood: 'fair' })
     } else if (kind === 'paused') {
       replica.child.kill('SIGSTOP')
-      await pause(Math.min(forMs, SILENCE_LIMIT_MS / 2))
+      await pause(forMs)
       replica.child.kill('SIGCONT')
     } else await this.#replace(replica, kind === 'killed' ? 'SIGKILL' : 'SIGTERM', forMs)
     fault.mendedAtMs = Date.now()

@@ -51,23 +51,23 @@ describe('a reroute', () => {
     expect(kinds(only.permitId, lonely)).toEqual(['fail', 'settled'])
   })
 
-  it('stays within its share when every attempt fails', () => {
+  it('stays within its share when every engine is full', () => {
     const gate = gateWith()
     const first = Array.from({ length: 50 }, () =>
       dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
     )
-    for (const { permitId } of first) gate.handle({ kind: 'bounce', permitId, cause: 'engine_error' }, 100)
+    for (const { permitId } of first) gate.handle({ kind: 'bounce', permitId, cause: 'engine_full' }, 100)
     // A tenth of the dispatches of the last ten seconds, the second attempts among them.
     expect(gate.counts).toMatchObject({ bounced: 50, rerouted: 5, failed: 45, dispatched: 55 })
   })
 
-  it('is not spent by a replica that was lost', () => {
+  it.each(['reset', 'engine_error'] as const)('is not spent by a replica that failed: %s', (cause) => {
     const gate = gateWith()
     const first = Array.from({ length: 12 }, () =>
       dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
     )
     const lost = first.filter(({ replicaId }) => replicaId === first[0]?.replicaId)
-    for (const { permitId } of lost) gate.handle({ kind: 'bounce', permitId, cause: 'reset' }, 100)
+    for (const { permitId } of lost) gate.handle({ kind: 'bounce', permitId, cause }, 100)
     expect(lost.length).toBeGreaterThan(REROUTE_FLOOR_REQUESTS)
     expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
   })

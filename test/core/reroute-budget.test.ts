@@ -22,6 +22,16 @@ describe('the reroute budget', () => {
     expect(granted(budget, 0.1, 9100)).toBe(0)
   })
 
+  it('is not charged for replicas that failed, and forbids their reroutes too at a share of 0', () => {
+    const budget = new RerouteBudget()
+    for (const cause of ['connect_failed', 'reset', 'engine_error'] as const) {
+      for (let i = 0; i < 50; i++) expect(budget.take(0.1, 0, cause)).toBe(true)
+      expect(budget.take(0, 0, cause)).toBe(false)
+    }
+    for (let i = 0; i < REROUTE_FLOOR_REQUESTS; i++) expect(budget.take(0.1, 0, 'engine_full')).toBe(true)
+    expect(budget.take(0.1, 0, 'engine_full')).toBe(false)
+  })
+
   it('forgets both after ten seconds', () => {
     const budget = new RerouteBudget()
     for (let i = 0; i < 100; i++) budget.dispatched(0)

@@ -127,3 +127,16 @@ it('keeps its series whatever names clients invent', async () => {
   expect([...after].filter((one) => /-\d+"/.test(one.replaceAll('tiny-1', '')))).toEqual([])
   expect(rig.running.runtime.gate.counts.settled).toBe(61)
 })
+
+it('sends elsewhere what does not stream when its engine shows no sign of life', async () => {
+  const timeouts = 'timeouts: { first_byte: 400ms, between_bytes: 400ms }\n'
+  rig = await startSluiceRig({ engines: 2, yaml: `${yaml('enforce')}${timeouts}` })
+  const client = rig.chat({ stream: false })
+  const [first, second] = rig.engines
+  await until(() => rig.engines.some((engine) => chats(engine) === 1), 'it to be sent')
+  const other = first !== undefined && chats(first) === 1 ? second : first
+  const again = await other?.nextRequest('a second attempt')
+  again?.respondJson(200, { choices: [{ index: 0, message: { role: 'assistant', content: 'whole' } }] })
+  await client.waitComplete()
+  expect([client.status, client.headers['x-sluice-decision']]).toEqual([200, 'rerouted'])
+})

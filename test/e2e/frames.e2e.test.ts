@@ -239,7 +239,7 @@ describe('an error event after content', () => {
     })
     expect(client.text).toContain('worker died')
     expect(settlement).toMatchObject({ outcome: 'truncated', engineError: type, verdict: { kind: 'bad' } })
-    expect(rig.told).toEqual(['success', 'broken'])
+    expect(rig.told).toEqual(['status'])
   })
 })
 

@@ -109,6 +109,10 @@ describe('an answer of the engine that can be read in two ways', () => {
     ['has a length below zero', `${ok}content-length: -2\r\n\r\n{}`],
     ['has a chunk of no size', `${ok}transfer-encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n`],
     ['has a bare CR in a header', `${ok}x-a: b\rcontent-length: 2\r\n\r\n{}`],
+    ['has a folded header', `${ok}x-a: b\r\n content-length: 9\r\ncontent-length: 2\r\n\r\n{}`],
+    ['ends a header with a bare LF', `${ok}x-a: b\ncontent-length: 9\r\ncontent-length: 2\r\n\r\n{}`],
+    ['ends a chunk size with a bare LF', `${ok}transfer-encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n`],
+    ['has chunks under two names', `${ok}transfer-encoding: chunked, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n`],
     ['has a head without end', `${ok}${'x-a: b\r\n'.repeat(20_000)}`],
   ])('%s becomes a clean 502', async (_name, bytes) => {
     const client = rig.chat({ stream: false })
@@ -159,6 +163,14 @@ describe('a request that can be read in two ways', () => {
     ['a NUL', `${head}x-a: b\0\r\ncontent-length: 0\r\n\r\n${smuggled}`],
     ['a chunk size of no number', `${head}transfer-encoding: chunked\r\n\r\n0x0\r\n\r\n${smuggled}`],
     ['a chunk longer than told', `${head}transfer-encoding: chunked\r\n\r\n1\r\nab\r\n0\r\n\r\n${smuggled}`],
+    ['a bare LF', `${head}x-a: b\ncontent-length: 0\r\n\r\n${smuggled}`],
+    ['a chunk size that ends with a bare LF', `${head}transfer-encoding: chunked\r\n\r\n0\n\r\n${smuggled}`],
+    ['chunks twice', `${head}transfer-encoding: chunked, chunked\r\n\r\n0\r\n\r\n${smuggled}`],
+    ['an encoding behind a vertical tab', `${head}transfer-encoding: \vchunked\r\n\r\n0\r\n\r\n${smuggled}`],
+    [
+      'chunks in HTTP/1.0 beside a length',
+      `POST /rerank HTTP/1.0\r\nhost: x\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n${smuggled}`,
+    ],
     ['no host', `POST /rerank HTTP/1.1\r\ncontent-length: 0\r\n\r\n${smuggled}`],
   ])('by %s ends its connection, and nothing of it is sent on', async (_name, bytes) => {
     const client = rig.client().raw(bytes)

@@ -149,6 +149,7 @@ describe('a path', () => {
     await client.waitComplete()
     expect(client.json).toEqual({ results: [] })
     expect(rig.gate.counts.offered).toBe(0)
+    expect(rig.told).toEqual(['success'])
   })
 
   it('of passthrough without a live replica is a 503 with advice', async () => {
@@ -300,5 +301,23 @@ describe('a prompt', () => {
     await second.waitComplete()
     expect(second.headers['x-request-id']).toBe('same')
     await rig.settled(2)
+  })
+
+  it('keeps a crowd of one request id apart, though half of it leaves', async () => {
+    await start()
+    const crowd = Array.from({ length: 60 }, () => rig.chat({}, { 'x-request-id': 'same' }))
+    const served = [...crowd.keys()].filter((at) => at % 2 === 0)
+    await until(() => rig.engine.openExchanges === crowd.length, 'all of them to be at the engine')
+    for (const [at, client] of crowd.entries()) if (at % 2 === 1) client.leave()
+    await until(() => rig.engine.openExchanges === served.length, 'the places of those that left to be free')
+    for (let at = 0; at < crowd.length; at += 1) {
+      const exchange = await rig.engine.nextRequest()
+      if (!exchange.closed) exchange.head().token().done()
+    }
+    for (const at of served) expect((await crowd[at]?.waitComplete())?.status).toBe(200)
+    await rig.settled(crowd.length)
+    const outcomes = rig.settlements.map(({ outcome }) => outcome)
+    expect(outcomes.filter((outcome) => outcome === 'completed')).toHaveLength(served.length)
+    expect(new Set(rig.settlements.map(({ requestId }) => requestId)).size).toBe(crowd.length)
   })
 })

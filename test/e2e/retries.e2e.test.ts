@@ -65,6 +65,17 @@ describe('a second attempt', () => {
     expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 2 })
   })
 
+  it('follows an answer that stops at once and is cut before its end marker', async () => {
+    await start({ engines: 2 })
+    const client = rig.chat()
+    ;(await rig.engine.nextRequest()).head().role().finish('stop').end()
+    ;(await second().nextRequest()).head().token(' fine').done()
+    await client.waitText(' fine')
+    await rig.settled()
+    expect(client.text).not.toContain('"finish_reason":"stop"')
+    expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 2 })
+  })
+
   it('is not made for an engine that took the request and is merely slow', async () => {
     await start({ engines: 2, settings: { timeouts: { firstByteMs: 100 }, limits: { requestMs: 300 } } })
     for (const stream of [true, false]) {
@@ -84,9 +95,17 @@ describe('a second attempt', () => {
     expect(second().requests).toHaveLength(0)
   })
 
-  it('stays within its share when every engine fails every request', async () => {
+  it('follows every failure of one engine, however small the share', async () => {
+    await start({ engines: 2, gate: { rerouteBudgetRatio: 0.01 } })
+    rig.engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+    second().on('/v1/chat/completions', play({ frames: 1 }))
+    for (let sent = 0; sent < 20; sent += 1) expect((await rig.chat().waitComplete()).status).toBe(200)
+    expect(rig.engine.requests.length).toBeGreaterThan(5)
+  })
+
+  it('stays within its share when every engine is full', async () => {
     await start({ engines: 2, gate: { rerouteBudgetRatio: 0.1 } })
-    for (const engine of rig.engines) engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+    for (const engine of rig.engines) engine.on('/v1/chat/completions', (exchange) => exchange.refuse(503))
     const asked = 60
     for (let sent = 0; sent < asked; sent += 1) await rig.chat().waitStatus(502)
     const attempts = rig.engines.reduce((sum, engine) => sum + engine.requests.length, 0)

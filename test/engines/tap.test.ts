@@ -60,8 +60,13 @@ describe('content of a chat or completions stream', () => {
     expect(seen).toMatchObject({ contentEvents: 2, error: undefined, done: false, usage: undefined })
   })
 
-  it('is the finish frame of a generation that stops at once', () => {
-    expect(tap('openai', delta({ role: 'assistant', content: '' }), delta({}, 'stop')).contentEvents).toBe(1)
+  it('is the end of a generation that stops at once, when its marker has come', () => {
+    const stopped = [delta({ role: 'assistant', content: '' }), delta({}, 'stop')]
+    expect(tap('openai', ...stopped).contentEvents).toBe(0)
+    expect(tap('openai', ...stopped, 'data: [DONE]\n\n')).toMatchObject({
+      contentEvents: 1,
+      finishReason: 'stop',
+    })
     expect(tap('openai', delta({ content: 'a' }), delta({}, 'stop')).contentEvents).toBe(1)
   })
 

@@ -262,6 +262,7 @@ function replicaOf(
           onFault: (fault) => handler.onFault(fault),
         }),
       reportFault: ({ cause }) => told.push(cause),
+      reportContent: () => undefined,
       reportSuccess: () => told.push('success'),
     },
   ]

@@ -99,7 +99,8 @@ export function modelOf(
 }
 
 export function config(...models: readonly ModelSource[]): FleetConfig {
-  return { models, timeouts: { connectMs: 500, drainMs: 60_000 } }
+  const limits = { firstByteMs: 60_000, betweenBytesMs: 60_000 }
+  return { models, timeouts: { connectMs: 500, drainMs: 60_000, ...limits } }
 }
 
 /** Sends a request and tells how its exchange ends. */

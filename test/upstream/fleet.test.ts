@@ -85,8 +85,8 @@ describe('a replica', () => {
     const passing = await engine.nextRequest('the second probe')
     passing.respondJson(200, { choices: [{ text: 'x' }] })
     await rig.untilState('m-1', 'ramping')
-    replica?.reportSuccess()
-    replica?.reportSuccess()
+    replica?.reportContent()
+    replica?.reportContent()
     await rig.untilState('m-1', 'live')
   })
 
@@ -184,6 +184,27 @@ describe('a replica', () => {
     const probe = await engine.nextRequest('another probe')
     probe.respondJson(200, {})
     await rig.untilState('m-1', 'live')
+  })
+
+  it('that shows no sign of life loses what it was sent, and one that shows any keeps it', async () => {
+    const [mute, working] = [await rig.engineWith(vllmPage({ running: 1, steps: 7 })), await rig.engineWith()]
+    let steps = 0
+    working.page(() => vllmPage({ running: 1, steps: ++steps }))
+    const limits = { connectMs: 500, drainMs: 60_000, firstByteMs: 300, betweenBytesMs: 200 }
+    rig.start({ ...config(model('m', [mute.url, working.url])), timeouts: limits })
+    await rig.untilScraped('m-1')
+    await rig.untilScraped('m-2')
+    const [lost, kept] = [send(rig.fleet.replica('m-1')), send(rig.fleet.replica('m-2'))]
+    const [exchange, other] = [await mute.nextRequest(), await working.nextRequest()]
+    expect(await lost.fault).toMatchObject({
+      cause: 'reset',
+      message: expect.stringContaining('sign of life'),
+    })
+    await exchange.waitClosed()
+    await until(() => steps > 60, 'many more looks')
+    expect(other.closed).toBe(false)
+    other.respondJson(200, {})
+    expect(await kept.fault).toBe('end')
   })
 
   it('that restarts behind the same address shows a new generation and ramps', async () => {

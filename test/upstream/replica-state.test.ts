@@ -2,7 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { LoadSample } from '../../src/engines/adapter.ts'
-import { deriveState, isSilent, type ReplicaSigns, STATE_DEFAULTS } from '../../src/upstream/replica-state.ts'
+import {
+  deriveState,
+  isMute,
+  isSilent,
+  type ReplicaSigns,
+  STATE_DEFAULTS,
+} from '../../src/upstream/replica-state.ts'
 import { nextView, restarted, type ScrapeOutcome, type ScrapeView } from '../../src/upstream/scraper.ts'
 
 const NEVER = Number.NEGATIVE_INFINITY
@@ -129,6 +135,34 @@ describe('silence', () => {
     expect(isSilent(silent, STATE_DEFAULTS, NOW)).toBe(true)
     expect(isSilent({ ...silent, lastProbePassedAtMs: NOW - 1 }, STATE_DEFAULTS, NOW)).toBe(false)
     expect(isSilent({ ...silent, scrape: view({ progressAtMs: NOW - 1 }) }, STATE_DEFAULTS, NOW)).toBe(false)
+  })
+})
+
+describe('a replica is mute', () => {
+  const holding = { inFlight: 3, busySinceMs: NOW - 60_000 }
+  const mute = (over: Partial<ReplicaSigns>) => isMute(signs({ ...holding, ...over }), 60_000, NOW)
+
+  it('when nothing has shown life in it for so long, and not while anything does', () => {
+    const standing = view({ progressAtMs: NOW - 70_000, answeredAtMs: NOW })
+    expect(mute({ scrape: standing })).toBe(true)
+    expect(mute({ scrape: standing, busySinceMs: NOW - 59_999 })).toBe(false)
+    expect(mute({ scrape: standing, inFlight: 0 })).toBe(false)
+    expect(mute({ scrape: standing, lastBytesAtMs: NOW - 59_999 })).toBe(false)
+    expect(mute({ scrape: standing, lastProbePassedAtMs: NOW - 59_999 })).toBe(false)
+    expect(mute({ scrape: { ...standing, progressAtMs: NOW - 59_999 } })).toBe(false)
+  })
+
+  it('only when it answers no look either, while its steps can not be seen', () => {
+    const looks = fc.constantFrom<ScrapeOutcome>('none', 'foreign', 'unreadable')
+    fc.assert(
+      fc.property(looks, fc.integer({ min: 0, max: 120_000 }), (outcome, agoMs) => {
+        const { sample: _, ...blind } = view({ outcome, answeredAtMs: NOW - agoMs })
+        expect(mute({ scrape: blind })).toBe(agoMs >= 60_000)
+      }),
+    )
+    const { progressTotal: _, ...stepless } = sample()
+    expect(mute({ scrape: view({ sample: stepless, answeredAtMs: NOW }) })).toBe(false)
+    expect(mute({ scrape: view({ outcome: 'unreadable' }) })).toBe(true)
   })
 })
 
