@@ -6,6 +6,7 @@ import type { Gate } from '../core/gate.ts'
 import type { ReplicaReport, ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
+import type { Ms } from '../core/units.ts'
 import { systemClock } from '../edge/clock.ts'
 import type { TraceSampler } from '../edge/request-trace.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -42,6 +43,8 @@ export interface BrainPorts {
   /** Where the exchanges of a replica run, when not in this process. */
   readonly traffic?: (replicaId: ReplicaId) => Traffic
   readonly telemetry?: TelemetryPorts | undefined
+  /** How often this process looks at its event loop, in ms. */
+  readonly lookEveryMs?: Ms
 }
 
 export class Brain {
@@ -53,15 +56,16 @@ export class Brain {
   readonly samples: SamplePorts
   /** Estimates what enforcing would attain, while a shadow watches. */
   readonly shadow: ShadowReplay = this.#shadowReplay()
-  readonly #monitor: RuntimeMonitor = startRuntimeMonitor()
+  readonly #monitor: RuntimeMonitor
   readonly #states = new Map<ReplicaId, ReplicaState>()
   /** The fleet tells of its first replicas while it is being built, before there is a front to tell. */
   readonly #early: ReplicaReport[] = []
   #front: Front | undefined
   #config: Config
 
-  constructor(config: Config, log: Log, { traffic, telemetry }: BrainPorts = {}) {
+  constructor(config: Config, log: Log, { traffic, telemetry, lookEveryMs }: BrainPorts = {}) {
     this.#config = config
+    this.#monitor = startRuntimeMonitor(lookEveryMs)
     const roles = rolesFor(config, undefined)
     const gate = createGateOf(roles, config)
     this.gate = gate

@@ -2,6 +2,7 @@
 import type { Config } from '../config/config.ts'
 import { systemClock } from '../edge/clock.ts'
 import { createLog, type LogLevel } from '../telemetry/log.ts'
+import { SHARED_RESOLUTION_MS } from '../telemetry/runtime.ts'
 import { Decider } from '../workers/decider.ts'
 import type { Setup } from '../workers/orders.ts'
 import { ToldTraffic } from '../workers/told-traffic.ts'
@@ -19,12 +20,15 @@ async function start({ config, path, logLevel, token, adminPort }: Setup<Config>
   const log = createLog({ level: logLevel as LogLevel, nowMs: () => performance.now() })
   const traffic = new ToldTraffic()
   const otel = await openOtel(process.env, log, () => brain)
-  if (otel?.sampler !== undefined)
-    log.line('warn', 'otel_setting', { message: 'traces are not kept with workers; set workers: 1 for them' })
-  const brain: Brain = new Brain(config, log, { traffic: (id) => traffic.of(id), telemetry: otel })
+  const brain: Brain = new Brain(config, log, {
+    traffic: (id) => traffic.of(id),
+    telemetry: otel,
+    lookEveryMs: SHARED_RESOLUTION_MS,
+  })
   const { gate, fleet, observer } = brain
   const decider = new Decider({
     ...{ gate, fleet, observer, clock: systemClock, traffic, token },
+    headroom: () => observer.weight.headroom,
     onNotice: (event, fields) => observer.onEvent(event, fields),
   })
   brain.attach({

@@ -1,4 +1,5 @@
 /** Turns OpenTelemetry on when the standard variables ask for it; without them nothing of it is loaded. */
+import type { TraceSampler } from '../edge/request-trace.ts'
 import { type Env, otelSettings } from '../otel/settings.ts'
 import type { Otel } from '../otel/start.ts'
 import { errorFields, type Log } from '../telemetry/log.ts'
@@ -38,6 +39,18 @@ export async function openOtel(
   } catch (error) {
     const todo = 'nothing is exported: install the optional packages too (`npm ci`), or unset OTEL_*'
     log.line('error', 'otel_off', { ...errorFields(error), todo })
+    return undefined
+  }
+}
+
+/** What a worker needs of it: which traces are recorded. That packages are missing is told by whoever exports. */
+export async function openSampler(env: Env): Promise<TraceSampler | undefined> {
+  const { traces } = otelSettings(env)
+  if (traces === undefined) return undefined
+  try {
+    const { samplerOf } = await import('../otel/sampler.ts')
+    return { sampled: samplerOf(traces) }
+  } catch {
     return undefined
   }
 }

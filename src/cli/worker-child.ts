@@ -2,26 +2,26 @@
 import type { Config } from '../config/config.ts'
 import { createGate, type Gate } from '../core/gate.ts'
 import type { GateSettings, TenantLimits } from '../core/gate-settings.ts'
+import type { TraceSampler } from '../edge/request-trace.ts'
 import { createTrafficServer } from '../edge/server.ts'
 import { createLeastOutstanding } from '../policies/rivals/least-outstanding.ts'
 import { judge } from '../slo/judge.ts'
 import { createLog, errorFields, type Log, type LogLevel } from '../telemetry/log.ts'
-import { type RuntimeMonitor, startRuntimeMonitor } from '../telemetry/runtime.ts'
+import { type RuntimeMonitor, SHARED_RESOLUTION_MS, startRuntimeMonitor } from '../telemetry/runtime.ts'
 import type { Setup } from '../workers/orders.ts'
 import { Worker, type WorkerSettings } from '../workers/worker.ts'
 import { type ChildDuties, report, serveOrders } from './child.ts'
 import { gateSettings } from './gate-parts.ts'
 import { closeServer, listen } from './listen.ts'
-
-/** A worker's loop is looked at this often, in ms: each look wakes it. */
-const LAG_RESOLUTION_MS = 50
+import { openSampler } from './otel.ts'
 
 async function start(setup: Setup<Config>): Promise<ChildDuties> {
   const log = createLog({ level: setup.logLevel as LogLevel, nowMs: () => performance.now() })
-  const monitor = startRuntimeMonitor(LAG_RESOLUTION_MS)
+  const monitor = startRuntimeMonitor(SHARED_RESOLUTION_MS)
   let { config } = setup
   const alone = createGate({ settings: gateShare(config), scheduler: createLeastOutstanding(), judge })
-  const { worker, welcome } = createWorker(setup, { alone, log, monitor })
+  const sampler = await openSampler(process.env)
+  const { worker, welcome } = createWorker(setup, { alone, log, monitor, sampler })
   const { edge, observer } = worker
   const server = createTrafficServer({ edge, observer, rng: Math.random })
   const stop = async () => {
@@ -56,10 +56,11 @@ interface Parts {
   readonly alone: Gate
   readonly log: Log
   readonly monitor: RuntimeMonitor
+  readonly sampler: TraceSampler | undefined
 }
 
 /** `welcome` resolves when the first decider has told of its replicas. */
-function createWorker(setup: Setup<Config>, { alone, log, monitor }: Parts) {
+function createWorker(setup: Setup<Config>, { alone, log, monitor, sampler }: Parts) {
   const { worker: number } = setup
   let onWelcome = () => {}
   const welcome = new Promise<void>((resolve) => {
@@ -69,6 +70,7 @@ function createWorker(setup: Setup<Config>, { alone, log, monitor }: Parts) {
     worker: number,
     settings: edgeShare(setup.config),
     alone,
+    sampler,
     health() {
       const { cpuSec, residentBytes, loopLag } = monitor.sample()
       return { cpuSec, residentBytes, loopLagP99Ms: loopLag.p99Ms }

@@ -1,13 +1,15 @@
 /** What a distributed trace is told of one request: its place in the trace, and instants that only spans need. */
-import type { BounceCause, PermitId } from './events.ts'
+import type { BounceCause } from './events.ts'
+import type { ReplicaId } from './request.ts'
 import type { Ms } from './units.ts'
 
 /** One attempt at a replica. Each has a span of its own, under which the engine hangs its spans. */
 export interface AttemptFacts {
   /** 16 hex digits. */
   readonly spanId: string
-  /** Names the decision that sent it. */
-  readonly permitId: PermitId
+  /** With the replica it names the decision that sent it. A gate that decides anew counts from 1 again. */
+  readonly attempt: 1 | 2
+  readonly replicaId: ReplicaId
   readonly sentAtMs: Ms
   /** Set when it came back before any content. */
   readonly bounce?: { readonly atMs: Ms; readonly cause: BounceCause } | undefined

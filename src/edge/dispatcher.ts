@@ -195,7 +195,7 @@ export class Dispatcher implements RelayOwner {
   }
 
   #dispatch(effect: Extract<GateEffect, { kind: 'dispatch' }>): void {
-    const { requestId, permitId, replicaId, record } = effect
+    const { requestId, permitId, replicaId, attempt, record } = effect
     const story = this.#stories.get(requestId)
     const replica = this.#fleet.replica(replicaId)
     if (story === undefined) {
@@ -216,7 +216,7 @@ export class Dispatcher implements RelayOwner {
     story.relay = relay
     this.#streams.add(relay)
     try {
-      relay.open(trace?.sent(permitId, this.#clock.nowMs()))
+      relay.open(trace?.sent({ attempt, replicaId }, this.#clock.nowMs()))
     } catch (error) {
       this.#observer.onFault(error)
       relay.bounce('connect_failed', 'the exchange could not be opened', false)

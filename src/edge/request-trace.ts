@@ -1,6 +1,6 @@
 /** Keeps one request's trace while it is under way: the ids that must be known before they are told, and its attempts. */
 import type { IncomingHttpHeaders } from 'node:http'
-import type { BounceCause, PermitId } from '../core/events.ts'
+import type { BounceCause } from '../core/events.ts'
 import type { AttemptFacts, TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import { headerOf } from './classify.ts'
@@ -45,10 +45,10 @@ export class RequestTrace implements TraceFacts {
   }
 
   /** An attempt leaves: what to send along. */
-  sent(permitId: PermitId, nowMs: Ms): TraceHeaders {
+  sent(to: Pick<AttemptFacts, 'attempt' | 'replicaId'>, nowMs: Ms): TraceHeaders {
     const { traceId, sampled, tracestate } = this
     const spanId = randomHex(SPAN_BYTES)
-    this.attempts.push({ spanId, permitId, sentAtMs: nowMs })
+    this.attempts.push({ ...to, spanId, sentAtMs: nowMs })
     return { traceparent: traceparentOf({ traceId, spanId, sampled }), tracestate }
   }
 

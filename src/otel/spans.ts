@@ -111,19 +111,21 @@ class Story {
   }
 
   /** One attempt, under the id that the engine was told. */
-  #dispatch({ spanId, permitId, sentAtMs, bounce }: AttemptFacts, attempt: number): SpanFacts {
-    const sentBy = this.#request.decisions.flatMap((decision) => {
-      const { verdict } = decision
-      return verdict.kind === 'admit' && verdict.permitId === permitId ? [{ decision, verdict }] : []
-    })[0]
+  #dispatch(facts: AttemptFacts, attempt: number): SpanFacts {
+    const { spanId, replicaId, sentAtMs, bounce } = facts
+    const sentBy = this.#request.decisions.find(
+      ({ verdict, attempt: decided }) =>
+        verdict.kind === 'admit' && verdict.replicaId === replicaId && decided === facts.attempt,
+    )
     const error = bounce === undefined ? this.#failure : bounce.cause
     return {
       ...this.#child('dispatch', this.#trace.spanId, {
         startMs: sentAtMs,
         endMs: bounce?.atMs ?? this.#endMs,
         attributes: [
-          this.#operation(sentBy?.verdict.replicaId),
-          this.#decided(sentBy?.decision),
+          this.#operation(replicaId),
+          { 'sluice.replica': this.#ports.nameOf(replicaId) },
+          this.#decided(sentBy),
           { 'sluice.attempt': attempt, 'error.type': error },
         ],
         error,

@@ -8,8 +8,10 @@ export interface RuntimeMonitor {
   close(): void
 }
 
-/** How often the loop is looked at. Each look wakes it, so who has little to do looks less often. */
+/** How often the loop is looked at. */
 const RESOLUTION_MS = 10
+/** Each look wakes the loop: where several processes share the work, each looks less often. */
+export const SHARED_RESOLUTION_MS = 100
 /** Two scrapers should not halve each other's view: what is younger than this is read and kept. */
 const KEEP_MS = 15_000
 

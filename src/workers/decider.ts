@@ -3,10 +3,11 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer, type Server, type Socket } from 'node:net'
 import type { GateEvent } from '../core/events.ts'
 import type { ReplicaId } from '../core/request.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import type { HoldingSample, WorkerSample } from '../telemetry/samples.ts'
 import type { ManagedFleet } from '../upstream/fleet.ts'
 import { Hub, type HubOptions } from './hub.ts'
+import { OWN_ORIGIN_MS, shiftTrace } from './instants.ts'
 import { LineLink } from './line-link.ts'
 import type { Seat } from './seat.ts'
 import type { ToldTraffic } from './told-traffic.ts'
@@ -18,6 +19,8 @@ export interface DeciderOptions extends HubOptions {
   readonly traffic: ToldTraffic
   /** What every worker of this Sluice was given. */
   readonly token: string
+  /** How many times what is offered would fit, when it is known. */
+  readonly headroom: () => Ratio | undefined
   /** Workers come and go: for the log. */
   readonly onNotice: (event: string, fields: Readonly<Record<string, number | string>>) => void
 }
@@ -72,9 +75,10 @@ export class Decider {
     this.hub.broadcast({ kind: 'replicaGone', replicaId: event.replicaId })
   }
 
-  /** Every worker that has ever been there. */
+  /** Every worker that has ever been there, by number. */
   workers(): readonly WorkerSample[] {
-    return [...this.hub.seats.values()].map(({ worker, up, health = NO_HEALTH }) => {
+    const seats = [...this.hub.seats.values()].sort((a, b) => a.worker - b.worker)
+    return seats.map(({ worker, up, health = NO_HEALTH }) => {
       return { name: String(worker), up, restarts: this.#restarts.get(worker) ?? 0, ...health }
     })
   }
@@ -171,7 +175,11 @@ export class Decider {
         observer.onBounced(message.replicaId, message.cause, message.message)
         break
       case 'rejected':
-        observer.onRejected(message.code, message.tenant)
+        observer.onRejected(
+          message.code,
+          message.tenant,
+          message.trace && shiftTrace(message.trace, -OWN_ORIGIN_MS),
+        )
         break
       case 'clamped':
         observer.onClamped(message.tenant, message.asked)
@@ -222,7 +230,8 @@ export class Decider {
 
   #beatLater(): void {
     this.#stopBeat = this.#options.clock.after(BEAT_MS, () => {
-      this.hub.broadcast({ kind: 'beat' })
+      const headroom = this.#options.headroom()
+      this.hub.broadcast({ kind: 'beat', ...(headroom === undefined ? {} : { headroom }) })
       this.#beatLater()
     })
   }

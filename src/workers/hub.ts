@@ -10,7 +10,7 @@ import type { GatePort } from '../edge/gate-port.ts'
 import type { EdgeObserver } from '../edge/observer.ts'
 import { WakeTimer } from '../edge/wake-timer.ts'
 import { brokenOff, brokenOffReport } from './broken-off.ts'
-import { OWN_ORIGIN_MS, shiftEvent, shiftOffer } from './instants.ts'
+import { OWN_ORIGIN_MS, shiftEvent, shiftExchange, shiftOffer } from './instants.ts'
 import { ProgressBook, type ProgressEvent } from './progress-book.ts'
 import { Seat, type SeatLink } from './seat.ts'
 import type { FromDecider, FromWorker, SlimRecord, WorkerEvent } from './wire.ts'
@@ -120,14 +120,14 @@ export class Hub {
     const requestId = seat.nameOf(ownId)
     const request = requestId === undefined ? undefined : seat.requests.get(requestId)
     if (requestId === undefined || request === undefined) return
-    request.facts = exchange
+    request.facts = shiftExchange(exchange, -OWN_ORIGIN_MS)
     this.#join(seat, requestId)
   }
 
   /** The end of a request that a worker decided on alone. */
   aloneSettled({ settlement, exchange }: Extract<FromWorker, { kind: 'aloneSettled' }>): void {
     const offer = shiftOffer(settlement.offer, -OWN_ORIGIN_MS)
-    this.#options.observer.onSettled({ ...settlement, offer }, exchange)
+    this.#options.observer.onSettled({ ...settlement, offer }, shiftExchange(exchange, -OWN_ORIGIN_MS))
   }
 
   broadcast(message: FromDecider, except?: Seat): void {
@@ -146,8 +146,8 @@ export class Hub {
 
   #progressed(seat: Seat, { permitIds, contentEvents }: ProgressEvent): void {
     permitIds.forEach((permitId, index) => {
-      const replicaId = seat.permits.get(permitId)?.replicaId
-      if (replicaId !== undefined) this.#progress.add(replicaId, permitId, contentEvents[index] ?? 0)
+      const permit = seat.permits.get(permitId)
+      if (permit !== undefined) this.#progress.add(permit, contentEvents[index] ?? 0)
     })
     this.#stopFlush ??= this.#options.clock.after(PROGRESS_MS, () => this.#flush())
   }
@@ -232,7 +232,7 @@ export class Hub {
     const request = seat?.requests.get(requestId)
     if (seat !== undefined && request !== undefined) {
       request.permitId = permitId
-      seat.permits.set(permitId, { requestId, replicaId })
+      seat.permits.set(permitId, { permitId, requestId, replicaId, untoldEvents: 0 })
       seat.send({ ...rest, requestId: request.ownId, record: slim(record) })
     } else {
       const endedAtMs = this.#options.clock.nowMs()

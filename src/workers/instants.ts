@@ -1,7 +1,8 @@
 /** Carries instants from one process to another: on the wire they are of the monotonic clock that the machine has. */
 
-import type { SettleReport } from '../core/records.ts'
+import type { ExchangeFacts, SettleReport } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
+import type { TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
 import type { WorkerEvent } from './wire.ts'
 
@@ -30,4 +31,20 @@ export function shiftEvent(event: WorkerEvent, byMs: Ms): WorkerEvent {
   if (event.kind === 'offer') return { ...event, offer: shiftOffer(event.offer, byMs) }
   if (event.kind === 'settle') return { ...event, report: shiftReport(event.report, byMs) }
   return event
+}
+
+/** The same trace with its instants `byMs` later. */
+export function shiftTrace(trace: TraceFacts, byMs: Ms): TraceFacts {
+  const attempts = trace.attempts.map(({ bounce, ...attempt }) => ({
+    ...attempt,
+    sentAtMs: attempt.sentAtMs + byMs,
+    ...(bounce === undefined ? {} : { bounce: { ...bounce, atMs: bounce.atMs + byMs } }),
+  }))
+  return { ...trace, arrivedAtMs: trace.arrivedAtMs + byMs, attempts }
+}
+
+/** The same facts with the instants of their trace `byMs` later. */
+export function shiftExchange(exchange: ExchangeFacts, byMs: Ms): ExchangeFacts {
+  const { trace } = exchange
+  return trace === undefined ? exchange : { ...exchange, trace: shiftTrace(trace, byMs) }
 }

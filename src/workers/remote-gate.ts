@@ -8,7 +8,7 @@ import { settleInFlight, settleWaiter } from '../core/settlement.ts'
 import type { Ms } from '../core/units.ts'
 import type { GatePort } from '../edge/gate-port.ts'
 import { judge } from '../slo/judge.ts'
-import { OWN_ORIGIN_MS, shiftEvent, shiftOffer } from './instants.ts'
+import { OWN_ORIGIN_MS, shiftEvent, shiftExchange, shiftOffer } from './instants.ts'
 import type { FromDecider, FromWorker, WorkerEvent } from './wire.ts'
 
 type FromGate = Extract<FromDecider, { kind: 'dispatch' | 'shed' | 'fail' }>
@@ -111,8 +111,9 @@ export class RemoteGate implements GatePort {
   }
 
   /** A story is over: the decider counts it, now or when it is back. */
-  settled(settlement: Settlement, exchange: ExchangeFacts): void {
+  settled(settlement: Settlement, facts: ExchangeFacts): void {
     const { requestId } = settlement
+    const exchange = shiftExchange(facts, OWN_ORIGIN_MS)
     if (this.#countedThere.delete(requestId)) {
       this.#send?.({ kind: 'facts', requestId, exchange })
       return

@@ -20,12 +20,22 @@ export interface SeatRequest {
   facts?: ExchangeFacts
 }
 
+/** A permit of the seat. */
+export interface SeatPermit {
+  readonly permitId: PermitId
+  /** The gate's name. */
+  readonly requestId: RequestId
+  readonly replicaId: ReplicaId
+  /** Tokens told by the worker that the gate has not heard of. */
+  untoldEvents: number
+}
+
 export class Seat {
   readonly worker: number
   readonly pid: number
   /** By the gate's name. */
   readonly requests = new Map<RequestId, SeatRequest>()
-  readonly permits = new Map<PermitId, { readonly requestId: RequestId; readonly replicaId: ReplicaId }>()
+  readonly permits = new Map<PermitId, SeatPermit>()
   /** Ends that the decider made up when the link broke; they count only if the worker is really gone. */
   readonly madeUp: Settlement[] = []
   health: WorkerHealth | undefined

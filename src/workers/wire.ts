@@ -4,7 +4,8 @@ import type { BounceCause, GateEvent, PermitId } from '../core/events.ts'
 import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaReport } from '../core/replica.ts'
 import type { ReplicaId, RequestId } from '../core/request.ts'
-import type { Ms } from '../core/units.ts'
+import type { TraceFacts } from '../core/trace.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import type { Home } from '../edge/stored-responses.ts'
 import type { EngineKind } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -65,7 +66,12 @@ export type FromWorker =
       readonly cause: BounceCause
       readonly message: string
     }
-  | { readonly kind: 'rejected'; readonly code: ErrorCode; readonly tenant?: string }
+  | {
+      readonly kind: 'rejected'
+      readonly code: ErrorCode
+      readonly tenant?: string
+      readonly trace?: TraceFacts
+    }
   | { readonly kind: 'clamped'; readonly tenant: string; readonly asked: string }
   | { readonly kind: 'fault'; readonly message: string; readonly stack?: string }
   | {
@@ -107,5 +113,5 @@ export type FromDecider =
       readonly message: string
     }
   | { readonly kind: 'stored'; readonly id: string; readonly home: Home }
-  /** Nothing but a sign of life. */
-  | { readonly kind: 'beat' }
+  /** A sign of life, with what load reports to clients say: what is offered fits so many times, once that is known. */
+  | { readonly kind: 'beat'; readonly headroom?: Ratio }

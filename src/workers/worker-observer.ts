@@ -2,8 +2,10 @@
 import type { BounceCause } from '../core/events.ts'
 import type { ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaId } from '../core/request.ts'
+import type { TraceFacts } from '../core/trace.ts'
 import type { EdgeObserver } from '../edge/observer.ts'
 import type { ErrorCode } from '../errors.ts'
+import { OWN_ORIGIN_MS, shiftTrace } from './instants.ts'
 import type { FromWorker } from './wire.ts'
 
 export interface WorkerObserverOptions {
@@ -31,8 +33,12 @@ export class WorkerObserver implements EdgeObserver {
     this.#options.send({ kind: 'bounced', replicaId, cause, message })
   }
 
-  onRejected(code: ErrorCode, tenant: string | undefined): void {
-    this.#options.send({ kind: 'rejected', code, ...(tenant === undefined ? {} : { tenant }) })
+  onRejected(code: ErrorCode, tenant: string | undefined, trace?: TraceFacts): void {
+    this.#options.send({
+      ...{ kind: 'rejected', code },
+      ...(tenant === undefined ? {} : { tenant }),
+      ...(trace === undefined ? {} : { trace: shiftTrace(trace, OWN_ORIGIN_MS) }),
+    })
   }
 
   onClamped(tenant: string, asked: string): void {

@@ -3,10 +3,11 @@ import type { GateEffect } from '../core/effects.ts'
 import { takesWork } from '../core/eligible.ts'
 import type { ReplicaReport } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
-import type { Ms } from '../core/units.ts'
+import type { Ms, Ratio } from '../core/units.ts'
 import { systemClock } from '../edge/clock.ts'
 import { Edge } from '../edge/edge.ts'
 import type { GatePort } from '../edge/gate-port.ts'
+import type { TraceSampler } from '../edge/request-trace.ts'
 import type { EdgeSettings } from '../edge/settings.ts'
 import { StoredResponses } from '../edge/stored-responses.ts'
 import { createTokenRatio } from '../estimate/prompt-tokens.ts'
@@ -28,6 +29,8 @@ export interface WorkerOptions {
   readonly settings: WorkerSettings
   /** Decides while the decider is away. */
   readonly alone: GatePort
+  /** Where traces are kept. Spans are made by the decider, which has the decisions. */
+  readonly sampler?: TraceSampler | undefined
   readonly health: () => Pick<WorkerHealth, 'cpuSec' | 'residentBytes' | 'loopLagP99Ms'>
   /** Once the first decider has told of its replicas: there is something to serve with. */
   readonly onWelcome: () => void
@@ -35,11 +38,6 @@ export interface WorkerOptions {
   readonly onFault: (error: unknown) => void
 }
 
-/**
- * How often tokens are told to the decider. When a first token is learnt from, those of other workers are known that
- * late at most.
- */
-const TELL_MS: Ms = 50
 const SIGNS_MS: Ms = 500
 const HEALTH_MS: Ms = 1000
 
@@ -53,9 +51,11 @@ export class Worker {
   readonly #stored: StoredResponses
   readonly #stops: (() => void)[]
   #settings: WorkerSettings
+  /** As the decider last knew it. */
+  #headroom: Ratio | undefined
 
   constructor(options: WorkerOptions) {
-    const { worker, settings, alone, onFault } = options
+    const { worker, settings, alone, sampler, onFault } = options
     this.#options = options
     this.#settings = settings
     const send = (message: FromWorker) => this.#uplink.send(message)
@@ -86,6 +86,8 @@ export class Worker {
       rng: Math.random,
       ready: () => this.#fleet.reports().some(takesWork),
       stored: this.#stored,
+      sampler,
+      headroom: () => this.#headroom,
     })
     this.#uplink = new Uplink({
       worker,
@@ -95,7 +97,6 @@ export class Worker {
       onDown: (why) => this.#down(why),
     })
     this.#stops = [
-      timers.every(TELL_MS, () => this.edge.dispatcher.tellProgress()),
       timers.every(SIGNS_MS, () => send({ kind: 'traffic', signs: this.#fleet.signs() })),
       timers.every(HEALTH_MS, () => send({ kind: 'health', health: this.#health() })),
     ]
@@ -144,6 +145,7 @@ export class Worker {
   }
 
   #down(why: string): void {
+    this.#headroom = undefined
     this.#options.onNotice('decider_lost', { why, under_way: this.edge.underWay })
     this.gate.disconnected()
   }
@@ -171,6 +173,7 @@ export class Worker {
         this.#stored.keep(message.id, message.home)
         break
       case 'beat':
+        this.#headroom = message.headroom
         break
       default:
         message satisfies never

@@ -52,7 +52,7 @@ describe('the trace of a request', () => {
   it('goes on the client’s, with a span of its own for each attempt', () => {
     const trace = new RequestTrace(headers, '/v1/chat/completions', 5, sampler)
     expect(trace).toMatchObject({ traceId: TRACE, parentSpanId: PARENT, sampled: true, arrivedAtMs: 5 })
-    const sent = [trace.sent(1, 6), trace.sent(2, 9)]
+    const sent = [trace.sent({ attempt: 1, replicaId: 'r1' }, 6), trace.sent({ attempt: 2, replicaId: 'r2' }, 9)]
     const spanIds = sent.map(({ traceparent }) => parentOf(traceparent)?.spanId)
     expect(spanIds).toEqual(trace.attempts.map(({ spanId }) => spanId))
     expect(new Set([PARENT, trace.spanId, ...spanIds]).size).toBe(4)
@@ -68,7 +68,7 @@ describe('the trace of a request', () => {
 
   it('tells the engine when it is not recorded', () => {
     const trace = new RequestTrace(headers, '/', 0, { sampled: () => false })
-    expect(parentOf(trace.sent(1, 1).traceparent)).toMatchObject({
+    expect(parentOf(trace.sent({ attempt: 1, replicaId: 'r1' }, 1).traceparent)).toMatchObject({
       traceId: TRACE,
       sampled: false,
     })

@@ -16,7 +16,7 @@ const ports = (): SpanPorts => {
 }
 
 const attempt = (spanId: string, sentAtMs: number, more: Partial<AttemptFacts> = {}): AttemptFacts => {
-  return { spanId, permitId: 1, sentAtMs, ...more }
+  return { spanId, attempt: 1, replicaId: 'r1', sentAtMs, ...more }
 }
 const traceOf = (attempts: readonly AttemptFacts[], change: Partial<TraceFacts> = {}): TraceFacts => ({
   traceId: 'trace',
@@ -84,7 +84,7 @@ describe('the spans of a request', () => {
 
   it('show the attempt that came back and the wait behind it', () => {
     const bounced = attempt('first', 105, { bounce: { atMs: 150, cause: 'engine_full' } })
-    const trace = traceOf([bounced, attempt('second', 170, { permitId: 2 })])
+    const trace = traceOf([bounced, attempt('second', 170, { attempt: 2, replicaId: 'r2' })])
     const settlement = { ...served, attempts: 2 }
     const verdict = { kind: 'admit', replicaId: 'r2', permitId: 2 } as const
     const decisions = [decisionOf(settlement.offer), decisionOf(settlement.offer, { attempt: 2, verdict })]

@@ -41,7 +41,7 @@ async function open(env: Readonly<Record<string, string>>): Promise<Otel> {
 
 function request(): EndedRequest {
   const settlement = good()
-  const attempts = [{ spanId: 'a'.repeat(16), permitId: 1, sentAtMs: 5 }]
+  const attempts = [{ spanId: 'a'.repeat(16), attempt: 1, replicaId: 'r1', sentAtMs: 5 } as const]
   const ids = { traceId: 'b'.repeat(32), spanId: 'c'.repeat(16) }
   const trace = { ...ids, sampled: true, path: '/x', arrivedAtMs: 0, attempts }
   return { settlement, exchange: { status: 200, trace }, decisions: [decisionOf(settlement.offer)] }

@@ -26,6 +26,7 @@ export interface WorkersRigOptions {
   readonly engines?: number
   /** Further lines of the file. */
   readonly yaml?: string
+  readonly env?: Readonly<Record<string, string>>
 }
 
 export class WorkersRig {
@@ -70,6 +71,7 @@ export class WorkersRig {
     await this.write(options.yaml ?? '')
     const child = spawn(process.execPath, [BINARY, 'serve', '-c', this.path], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...options.env },
     })
     this.#child = child
     child.stderr?.on('data', (bytes: Buffer) => {
