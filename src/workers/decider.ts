@@ -174,13 +174,11 @@ export class Decider {
       case 'bounced':
         observer.onBounced(message.replicaId, message.cause, message.message)
         break
-      case 'rejected':
-        observer.onRejected(
-          message.code,
-          message.tenant,
-          message.trace && shiftTrace(message.trace, -OWN_ORIGIN_MS),
-        )
+      case 'rejected': {
+        const trace = message.trace && shiftTrace(message.trace, -OWN_ORIGIN_MS)
+        observer.onRejected(message.code, message.tenant, trace)
         break
+      }
       case 'clamped':
         observer.onClamped(message.tenant, message.asked)
         break

@@ -209,6 +209,6 @@ function seenOf({ status, headers, stream, fault }: ExchangeOutcome, streamed: b
   }
   if (stream.error !== undefined && !begun)
     return { end: 'refused', status, begun, reason: String(stream.error.code) }
-  const whole = streamed ? stream.done && stream.error === undefined : true
+  const whole = streamed ? (stream.done || stream.finished) && stream.error === undefined : true
   return { end: fault === undefined && whole ? 'completed' : 'broken', status, begun }
 }

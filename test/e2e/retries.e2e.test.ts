@@ -68,12 +68,23 @@ describe('a second attempt', () => {
   it('follows an answer that stops at once and is cut before its end marker', async () => {
     await start({ engines: 2 })
     const client = rig.chat()
-    ;(await rig.engine.nextRequest()).head().role().finish('stop').end()
+    ;(await rig.engine.nextRequest()).head().role().finish('stop').fin()
     ;(await second().nextRequest()).head().token(' fine').done()
     await client.waitText(' fine')
     await rig.settled()
     expect(client.text).not.toContain('"finish_reason":"stop"')
     expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 2 })
+  })
+
+  it('is not made for an answer that stops at once and is whole without an end marker', async () => {
+    await start({ engines: 2 })
+    const client = rig.chat()
+    ;(await rig.engine.nextRequest()).head().role().finish('stop').end()
+    await client.waitComplete()
+    await rig.settled()
+    expect(client.text).toContain('"finish_reason":"stop"')
+    expect(rig.settlement).toMatchObject({ outcome: 'completed', attempts: 1 })
+    expect(second().requests).toHaveLength(0)
   })
 
   it('is not made for an engine that took the request and is merely slow', async () => {

@@ -52,7 +52,10 @@ describe('the trace of a request', () => {
   it('goes on the client’s, with a span of its own for each attempt', () => {
     const trace = new RequestTrace(headers, '/v1/chat/completions', 5, sampler)
     expect(trace).toMatchObject({ traceId: TRACE, parentSpanId: PARENT, sampled: true, arrivedAtMs: 5 })
-    const sent = [trace.sent({ attempt: 1, replicaId: 'r1' }, 6), trace.sent({ attempt: 2, replicaId: 'r2' }, 9)]
+    const sent = [
+      trace.sent({ attempt: 1, replicaId: 'r1' }, 6),
+      trace.sent({ attempt: 2, replicaId: 'r2' }, 9),
+    ]
     const spanIds = sent.map(({ traceparent }) => parentOf(traceparent)?.spanId)
     expect(spanIds).toEqual(trace.attempts.map(({ spanId }) => spanId))
     expect(new Set([PARENT, trace.spanId, ...spanIds]).size).toBe(4)
