@@ -27,6 +27,8 @@ export class ReplicaLedger {
   report: ReplicaReport
   #prefilling = new Map<PermitId, InFlight>()
   #decoding = new Map<PermitId, InFlight>()
+  /** Undefined when it must be looked up again. */
+  #head: InFlight | undefined
   #backlogTokens: Tokens = 0
   #prefillingSequences = 0
   #decodingSequences = 0
@@ -45,6 +47,11 @@ export class ReplicaLedger {
   /** Dispatched and without first token, in order of dispatch. */
   get prefilling(): ReadonlyMap<PermitId, InFlight> {
     return this.#prefilling
+  }
+  /** The first of them: the engine is at it. */
+  get head(): InFlight | undefined {
+    this.#head ??= this.#prefilling.values().next().value
+    return this.#head
   }
   /** Streaming, in order of their first token. */
   get decoding(): ReadonlyMap<PermitId, InFlight> {
@@ -120,6 +127,7 @@ export class ReplicaLedger {
 
   #leavePrefill(inFlight: InFlight): void {
     this.#prefilling.delete(inFlight.permitId)
+    if (this.#head === inFlight) this.#head = undefined
     this.#prefillingSequences -= inFlight.offer.sequences
     this.#backlogTokens -= inFlight.uncachedTokens
     if (this.#prefilling.size === 0) this.#backlogTokens = 0

@@ -11,12 +11,19 @@ import type { Waiter } from './waiting-room.ts'
 /** When an answer that does not stream is assumed to decode if nothing was predicted, in ms after dispatch. */
 const ASSUMED_PREFILL_MS: Ms = 500
 
+interface Permit {
+  readonly inFlight: InFlight
+  readonly ledger: ReplicaLedger
+}
+
 export class Permits {
   readonly #replicas = new Map<ReplicaId, ReplicaLedger>()
-  readonly #ledgerOf = new Map<PermitId, ReplicaLedger>()
+  readonly #out = new Map<PermitId, Permit>()
   readonly #removed = new Set<ReplicaId>()
   /** Permits whose first token nobody sees, with the instant at which it is assumed. */
   readonly #unseen = new Map<PermitId, Ms>()
+  /** The soonest of them; undefined when it must be looked up again. */
+  #nextUnseenAtMs: Ms | undefined
   readonly #forget: (replicaId: ReplicaId) => void
 
   /** `forget` is called when what a replica had cached is gone: it restarted or was removed. */
@@ -30,19 +37,19 @@ export class Permits {
 
   /** Permits out now. */
   get size(): number {
-    return this.#ledgerOf.size
+    return this.#out.size
   }
 
   /** The ledger that a permit stands in. A permit that is not out is a caller's bug. */
   ledger(permitId: PermitId): ReplicaLedger {
-    const ledger = this.#ledgerOf.get(permitId)
-    if (ledger === undefined) throw new RangeError(`permit ${permitId} is not out`)
-    return ledger
+    const permit = this.#out.get(permitId)
+    if (permit === undefined) throw new RangeError(`permit ${permitId} is not out`)
+    return permit.ledger
   }
 
   give(inFlight: InFlight, ledger: ReplicaLedger): void {
     ledger.dispatch(inFlight)
-    this.#ledgerOf.set(inFlight.permitId, ledger)
+    this.#out.set(inFlight.permitId, { inFlight, ledger })
     if (inFlight.offer.streamed) return
     const { predictedTtftMs, dispatchedAtMs, offer } = inFlight
     const atMs =
@@ -50,14 +57,15 @@ export class Permits {
         ? dispatchedAtMs + ASSUMED_PREFILL_MS
         : offer.receivedAtMs + predictedTtftMs
     this.#unseen.set(inFlight.permitId, Math.max(atMs, dispatchedAtMs))
+    this.#nextUnseenAtMs = undefined
   }
 
   /** Takes a permit back, once. When whoever learns has heard of it, `dropIfGone` is due. */
   release(permitId: PermitId): InFlight {
     const ledger = this.ledger(permitId)
     const inFlight = ledger.release(permitId)
-    this.#ledgerOf.delete(permitId)
-    this.#unseen.delete(permitId)
+    this.#out.delete(permitId)
+    if (this.#unseen.delete(permitId)) this.#nextUnseenAtMs = undefined
     return inFlight
   }
 
@@ -68,31 +76,39 @@ export class Permits {
     nowMs: Ms,
   ): ReadonlyMap<ReplicaLedger, number> {
     const totals = new Map<ReplicaLedger, number>()
-    permitIds.forEach((permitId, index) => {
-      const ledger = this.#ledgerOf.get(permitId)
-      const inFlight = ledger?.decoding.get(permitId)
-      const events = contentEvents[index] ?? 0
-      if (ledger === undefined || inFlight === undefined || !(events > 0)) return
+    // By index: this loop is all that runs for each stream that moves.
+    for (let i = 0; i < permitIds.length; i++) {
+      const permit = this.#out.get(permitIds[i] ?? Number.NaN)
+      const events = contentEvents[i] ?? 0
+      if (permit === undefined || !(events > 0)) continue
+      const { inFlight, ledger } = permit
+      if (inFlight.firstTokenAtMs === undefined) continue
       ledger.progress(inFlight, events, nowMs)
       totals.set(ledger, (totals.get(ledger) ?? 0) + events)
-    })
+    }
     return totals
   }
 
   /** Moves answers that don't stream on to decoding when their prefill should be over. */
   assumeFirstTokens(nowMs: Ms): void {
+    if (nowMs < (this.nextAssumedAtMs() ?? Number.POSITIVE_INFINITY)) return
+    this.#nextUnseenAtMs = undefined
     for (const [permitId, atMs] of this.#unseen) {
       if (atMs > nowMs) continue
       this.#unseen.delete(permitId)
-      this.#ledgerOf.get(permitId)?.firstToken(permitId, nowMs)
+      this.#out.get(permitId)?.ledger.firstToken(permitId, nowMs)
     }
   }
 
   /** The next instant at which a first token will be assumed. */
   nextAssumedAtMs(): Ms | undefined {
-    let soonest: Ms | undefined
-    for (const atMs of this.#unseen.values()) if (soonest === undefined || atMs < soonest) soonest = atMs
-    return soonest
+    if (this.#unseen.size === 0) return undefined
+    if (this.#nextUnseenAtMs === undefined) {
+      let soonestAtMs = Number.POSITIVE_INFINITY
+      for (const atMs of this.#unseen.values()) soonestAtMs = Math.min(soonestAtMs, atMs)
+      this.#nextUnseenAtMs = soonestAtMs
+    }
+    return this.#nextUnseenAtMs
   }
 
   change(report: ReplicaReport): void {

@@ -1,8 +1,9 @@
 /** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
 import type { WaitingLimits } from './gate-settings.ts'
 import type { InFlight } from './ledger.ts'
-import type { Offer, ReplicaId, RequestId } from './request.ts'
+import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
 import type { Ms, Tokens } from './units.ts'
+import { type Place, WaitingLine } from './waiting-line.ts'
 
 /** A request that waits here, perhaps for the second time. */
 export interface Waiter {
@@ -42,6 +43,9 @@ function expiryAtMs(offer: Offer, nowMs: Ms, waitedMs: Ms): Ms {
 
 export class WaitingRoom {
   #waiters = new Map<RequestId, Waiter>()
+  readonly #places = new Map<RequestId, Place>()
+  /** By pool; absent where nobody waits. */
+  readonly #lines = new Map<PoolId, WaitingLine>()
   #bytes = 0
   #tokens: Tokens = 0
   #added = 0
@@ -63,6 +67,18 @@ export class WaitingRoom {
     return this.#added
   }
 
+  /** Pools that somebody waits for; whose first has waited longest comes first. */
+  pools(): readonly PoolId[] {
+    const pools = [...this.#lines]
+    if (pools.length > 1) pools.sort(([, a], [, b]) => a.firstSerial() - b.firstSerial())
+    return pools.map(([pool]) => pool)
+  }
+
+  /** Those who wait for that pool in order of arrival: all, or those who came after `added` had been added. */
+  of(pool: PoolId, added = 0): readonly Waiter[] {
+    return this.#lines.get(pool)?.since(added) ?? []
+  }
+
   /** True when one more of that size stays within the limits. */
   fits(offer: Offer, limits: WaitingLimits): boolean {
     return (
@@ -79,10 +95,15 @@ export class WaitingRoom {
 
   /** Adds a waiter. A second one with the same id is a caller's bug. */
   add(waiter: Waiter): void {
-    const { requestId, bodyBytes, promptTokens } = waiter.offer
+    const { requestId, bodyBytes, promptTokens, pool } = waiter.offer
     this.checkNew(requestId)
     this.#waiters.set(requestId, waiter)
     this.#added++
+    const place = { waiter, serial: this.#added, waits: true }
+    this.#places.set(requestId, place)
+    const line = this.#lines.get(pool) ?? new WaitingLine()
+    this.#lines.set(pool, line)
+    line.add(place)
     this.#bytes += bodyBytes
     this.#tokens += promptTokens
     if (this.#waiters.size === 1) this.#soonestExpiryAtMs = waiter.expiresAtMs
@@ -95,10 +116,20 @@ export class WaitingRoom {
     const waiter = this.#waiters.get(requestId)
     if (waiter === undefined) return undefined
     this.#waiters.delete(requestId)
+    this.#leaveLine(requestId, waiter.offer.pool)
     if (waiter.expiresAtMs === this.#soonestExpiryAtMs) this.#soonestExpiryAtMs = undefined
     this.#bytes -= waiter.offer.bodyBytes
     this.#tokens = this.#waiters.size === 0 ? 0 : this.#tokens - waiter.offer.promptTokens
     return waiter
+  }
+
+  #leaveLine(requestId: RequestId, pool: PoolId): void {
+    const place = this.#places.get(requestId)
+    const line = this.#lines.get(pool)
+    if (place === undefined || line === undefined) return
+    this.#places.delete(requestId)
+    line.leave(place)
+    if (line.waiting === 0) this.#lines.delete(pool)
   }
 
   get(requestId: RequestId): Waiter | undefined {

@@ -39,6 +39,8 @@ interface Prediction extends Said {
 
 interface Member extends WindowReader {
   readonly windows: StepWindows
+  /** The version of the group's pace that its slowness was read at. */
+  paceVersion: number
 }
 
 /** Shorter answers say nothing about the time per token, in tokens. */
@@ -178,7 +180,10 @@ export class EngineGroup {
   /** The replica with its slowness of now. */
   #memberOf(replicaId: ReplicaId): Member {
     const member = this.#members.get(replicaId) ?? this.#newMember(replicaId)
-    member.model.slownessRatio = slownessOf(this.#pace, replicaId)
+    if (member.paceVersion !== this.#pace.version) {
+      member.paceVersion = this.#pace.version
+      member.model.slownessRatio = slownessOf(this.#pace, replicaId)
+    }
     return member
   }
 
@@ -188,7 +193,7 @@ export class EngineGroup {
       if (residual === undefined) return
       if (learnPace(this.#pace, replicaId, residual) === 'group') this.#unlearn()
     }
-    const member = { windows: stepWindows(), model: sharedModel(this.model), heard }
+    const member = { windows: stepWindows(), model: sharedModel(this.model), heard, paceVersion: -1 }
     this.#members.set(replicaId, member)
     return member
   }

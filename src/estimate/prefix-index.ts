@@ -111,7 +111,9 @@ class BlockMap implements PrefixIndex {
   }
 
   #beliefOf(replicaId: ReplicaId): CacheBelief {
-    const belief = this.#beliefs.get(replicaId) ?? cacheBelief()
+    const known = this.#beliefs.get(replicaId)
+    if (known !== undefined) return known
+    const belief = cacheBelief()
     this.#beliefs.set(replicaId, belief)
     return belief
   }

@@ -19,6 +19,8 @@ interface ReplicaPace {
 export interface GroupPace {
   readonly replicas: Map<ReplicaId, ReplicaPace>
   sumLogSlowness: number
+  /** Rises whenever any slowness may have changed. */
+  version: number
 }
 
 /** What a window showed: nothing new, one replica that changed, or an engine that is not what was learnt. */
@@ -46,7 +48,7 @@ const MAX_SIGMAS = 4
 const SETTLING_WINDOWS = 8
 
 export function groupPace(): GroupPace {
-  return { replicas: new Map(), sumLogSlowness: 0 }
+  return { replicas: new Map(), sumLogSlowness: 0, version: 0 }
 }
 
 /**
@@ -64,6 +66,7 @@ export function learnPace(
   replicaId: ReplicaId,
   { ratio, sigmaRatio, sigmas }: StepResidual,
 ): PaceChange {
+  pace.version++
   const own = pace.replicas.get(replicaId) ?? newPace(pace, replicaId)
   // While the model itself is unsure, a window says little about the replica.
   const share = own.variance / (own.variance + sigmaRatio * sigmaRatio)
@@ -99,6 +102,7 @@ function nearMean(logSlowness: number, pace: GroupPace): number {
 
 /** The replica is new, has restarted or has left: what it was says nothing about what it is. */
 export function forgetPace(pace: GroupPace, replicaId: ReplicaId): void {
+  pace.version++
   pace.sumLogSlowness -= pace.replicas.get(replicaId)?.logSlowness ?? 0
   pace.replicas.delete(replicaId)
   if (pace.replicas.size === 0) pace.sumLogSlowness = 0

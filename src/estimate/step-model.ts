@@ -119,11 +119,11 @@ export function chunksMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens):
   const perChunk = mean[4] ?? 0
   const per1k = Math.max(0, mean[5] ?? 0)
   // A chunk may be learnt as cheaper than its tokens' share; floored one by one, so that more is never cheaper.
-  const chunkMs = (chunk: Tokens): Ms => Math.max(0, perChunk + (per1k * chunk) / 1000)
   const whole = Math.floor(tokens / chunkTokens)
   const rest = whole > 0 ? tokens % chunkTokens : tokens
-  const ms = (whole > 0 ? whole * chunkMs(chunkTokens) : 0) + (rest > 0 ? chunkMs(rest) : 0)
-  return ms * model.slownessRatio
+  const wholeMs = whole > 0 ? whole * Math.max(0, perChunk + (per1k * chunkTokens) / 1000) : 0
+  const stallMs = wholeMs + (rest > 0 ? Math.max(0, perChunk + (per1k * rest) / 1000) : 0)
+  return stallMs * model.slownessRatio
 }
 
 /** What checking so many guessed tokens adds to a decode step: they are computed as prompt tokens are, in ms. */

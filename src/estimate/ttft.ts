@@ -1,5 +1,5 @@
 /** Predicts the engine's own part of TTFT from the step model and from what the engine has to do first. */
-import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import {
   chunksMs,
@@ -25,20 +25,19 @@ export interface EngineLoad {
 
 /** The load as the ledger shows it: the backlog less what the engine must have computed since its last first token. */
 export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): EngineLoad {
-  const load = {
-    backlogTokens: ledger.backlogTokens,
-    sequences: ledger.decodingSequences,
-    contextTokens: ledger.contextTokens,
-    chunkTokens: chunkTokens(ledger),
-  }
-  const head: InFlight | undefined = ledger.prefilling.values().next().value
+  const { head, backlogTokens, decodingSequences: sequences, contextTokens } = ledger
+  const load = { backlogTokens, sequences, contextTokens, chunkTokens: chunkTokens(ledger) }
   if (head === undefined) return load
-  if (model.prefillEngines > 0) return { ...load, backlogTokens: queuedTokens(model, ledger, load, nowMs) }
-  const sinceMs = nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
-  const headMs = prefillTimeMs(model, load, head.uncachedTokens)
-  // Never all of it: it is there as long as its first token has not come.
-  const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
-  return { ...load, backlogTokens: load.backlogTokens - doneRatio * head.uncachedTokens }
+  if (model.prefillEngines > 0) load.backlogTokens = queuedTokens(model, ledger, load, nowMs)
+  else {
+    const sinceMs =
+      nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
+    const headMs = prefillTimeMs(model, load, head.uncachedTokens)
+    // Never all of it: it is there as long as its first token has not come.
+    const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
+    load.backlogTokens -= doneRatio * head.uncachedTokens
+  }
+  return load
 }
 
 /**
@@ -69,8 +68,7 @@ const OVERDUE_BY_MS: Ms = 50
  * True when the first prompt there should have been done long ago while streams go on: the engine does not begin what
  * it is sent, most likely for want of a slot. Prompts of answers that don't stream are never seen to be done.
  */
-export function isHeadOverdue({ prefilling, decoding }: ReplicaLedger, nowMs: Ms): boolean {
-  const head: InFlight | undefined = prefilling.values().next().value
+export function isHeadOverdue({ head, decoding }: ReplicaLedger, nowMs: Ms): boolean {
   if (head?.predictedTtftMs === undefined || !head.offer.streamed || decoding.size === 0) return false
   const predictedMs = head.offer.receivedAtMs + head.predictedTtftMs - head.dispatchedAtMs
   return nowMs - head.dispatchedAtMs > OVERDUE_RATIO * predictedMs + OVERDUE_BY_MS

@@ -1,6 +1,6 @@
 /** What a replica's batch holds and how long each part of it will stay: for the KV peak and for slots coming free. */
 import type { ReplicaLedger } from '../core/ledger.ts'
-import type { Offer } from '../core/request.ts'
+import type { Offer, PoolId } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
@@ -35,8 +35,12 @@ export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt, nowMs: Ms, kep
   }
   const holdings: Holding[] = []
   for (const { offer } of ledger.prefilling.values()) holdings.push(holdingOf(offer, 0, learnt))
+  let pool: PoolId | undefined
+  let tokensPerEvent = 1
   for (const { offer, contentEvents } of ledger.decoding.values()) {
-    holdings.push(holdingOf(offer, contentEvents * learnt.tokensPerEvent(offer.pool), learnt))
+    if (offer.pool !== pool) tokensPerEvent = learnt.tokensPerEvent(offer.pool)
+    pool = offer.pool
+    holdings.push(holdingOf(offer, contentEvents * tokensPerEvent, learnt))
   }
   holdings.sort(longestFirst)
   kept(learnt).set(ledger, { version, lastTokenAtMs, readAtMs: nowMs, holdings })

@@ -31,14 +31,6 @@ const TIMES_FULL = 3
 /** From this many on one fewer also counts: of a full batch one has often just ended. */
 const SMALL_BATCH = 8
 
-/** A running stream's remaining length, kept for some tokens. */
-interface Rest {
-  madeTokens: Tokens
-  leftTokens: Tokens
-}
-
-const REST_KEPT_TOKENS = 16
-
 interface LearntSlots {
   readonly slots: number
   readonly seenAtMs: Ms
@@ -62,9 +54,10 @@ export class Learnt {
   readonly #slots = new Map<ReplicaId, LearntSlots>()
   /** What the prefix index said of a permit's prompt at dispatch. */
   readonly #reuses = new Map<PermitId, Reuse>()
-  readonly #rests = new Map<PermitId, Rest>()
   readonly #priors: Readonly<Record<string, StepPrior>>
   #learntAtMs: Ms = 0
+  /** What plans keep beside it: see `keptBy`. */
+  readonly kept: WeakMap<object, unknown>[] = []
   readonly prefixes: PrefixIndex = createPrefixIndex()
   readonly #prices = new Map<PoolId, DemandPrice>()
   readonly #fairness = new Map<PoolId, PoolFairness>()
@@ -112,21 +105,6 @@ export class Learnt {
   remaining(offer: Offer, soFar: Tokens, quantile: Ratio): Tokens {
     if (offer.kind !== 'generate') return 0
     return remainingTokens(this.#lengthsOf(offer), soFar, offer, quantile)
-  }
-
-  /** The same of one that runs, read anew every few tokens; the quantile must be the same each time. */
-  restOf(permitId: PermitId, offer: Offer, madeTokens: Tokens, quantile: Ratio): Tokens {
-    const kept = this.#rests.get(permitId)
-    if (kept === undefined) {
-      const leftTokens = this.remaining(offer, madeTokens, quantile)
-      this.#rests.set(permitId, { madeTokens, leftTokens })
-      return leftTokens
-    }
-    const sinceTokens = madeTokens - kept.madeTokens
-    if (sinceTokens < REST_KEPT_TOKENS) return Math.max(1, kept.leftTokens - sinceTokens)
-    kept.madeTokens = madeTokens
-    kept.leftTokens = this.remaining(offer, madeTokens, quantile)
-    return kept.leftTokens
   }
 
   /** Sequences that the engine runs at once: as configured, else as seen, else Infinity. */
@@ -180,7 +158,6 @@ export class Learnt {
     this.groupOf(ledger).released(inFlight, ledger, report, nowMs)
     const reuse = this.#reuses.get(inFlight.permitId)
     this.#reuses.delete(inFlight.permitId)
-    this.#rests.delete(inFlight.permitId)
     const outputTokens = report === undefined ? undefined : this.#outputOf(inFlight, report)
     this.fairness(inFlight.offer.pool).released(inFlight, outputTokens, nowMs)
     if (report === undefined || inFlight.offer.kind !== 'generate') return

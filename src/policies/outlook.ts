@@ -2,8 +2,7 @@
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { EngineGroup } from '../estimate/engine-group.ts'
-import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
-import { chunkTokens } from '../estimate/step-windows.ts'
+import { decodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
 import {
   type EngineLoad,
   isHeadOverdue,
@@ -13,18 +12,8 @@ import {
   queueMs,
   rawTtftMs,
 } from '../estimate/ttft.ts'
-import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
-
-/** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
-export const TPOT_USE_RATIO = 0.95
-/**
- * Quantile of a stream's remaining length in SLACK: a stream that ends sooner than thought has no time left to catch
- * up. A stall touches the whole batch, so it must be bearable for ninety-nine in a hundred.
- */
-const SLACK_LENGTH_QUANTILE = 0.01
-/** Streams that are late by more than this are lost and no longer veto, in ms. */
-const LOST_BY_MS: Ms = 20
+import { residentsOf } from './residents.ts'
 
 export interface Outlook {
   readonly ledger: ReplicaLedger
@@ -64,8 +53,7 @@ export function outlook(
   const load = loadOf(model, ledger, nowMs)
   learnt.readGauges(ledger)
   const stepMs = decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens)
-  const residents =
-    residentsOf(ledger, learnt, nowMs, residentsMs) ?? readResidents(ledger, learnt, model, stepMs, nowMs)
+  const residents = residentsOf({ ledger, learnt, model, stepMs, nowMs }, residentsMs)
   return {
     ledger,
     group,
@@ -118,71 +106,4 @@ export function stallMs(view: Outlook, uncachedTokens: Tokens): Ms {
 /** True when nothing of ours is in flight there. */
 export function isIdle(view: Outlook): boolean {
   return view.ledger.inFlightRequests === 0
-}
-
-/** What the running streams of a replica allow, kept until a permit or a token of it moves. */
-interface Residents {
-  readonly readAtMs: Ms
-  readonly version: number
-  readonly lastTokenAtMs: Ms
-  readonly slackMs: Ms
-  readonly tpotMs: Ms
-  /**
-   * In a steady batch each stream that ends is followed by one that must be prefilled, so that B streams of L tokens
-   * bring B/L prefills to each step: what one stream adds to each step that way, in ms. Without it a batch grows until
-   * decoding alone fills the TPOT target and no room is left for anybody's prefill (Little's law; decision notes, F3
-   * STEADY).
-   */
-  readonly renewalMs: Ms
-}
-
-const residentsKept = keptBy<ReplicaLedger, Residents>()
-
-function residentsOf(ledger: ReplicaLedger, learnt: Learnt, nowMs: Ms, keptMs: Ms): Residents | undefined {
-  const kept = residentsKept(learnt).get(ledger)
-  if (kept?.version !== ledger.version) return undefined
-  return kept.lastTokenAtMs === ledger.lastTokenAtMs || nowMs - kept.readAtMs < keptMs ? kept : undefined
-}
-
-/**
- * The least slack among running streams: the time that stream j may lose and still meet TPOT_j over all its tokens,
- * slack_j = TPOT_j*g - elapsed + rem*(TPOT_j - step) (decision notes, F3). g is taken at its last progress. Only what
- * is still to come is planned with a margin; what is done is known. A stream is lost, and no longer vetoes, only when
- * it would be late without any margin. One pass for this and for what renews the batch: it is the costliest loop here.
- */
-function readResidents(
-  ledger: ReplicaLedger,
-  learnt: Learnt,
-  model: StepModel,
-  stepMs: Ms,
-  nowMs: Ms,
-): Residents {
-  let slackMs = Number.POSITIVE_INFINITY
-  let tpotMs = Number.POSITIVE_INFINITY
-  const nextStepMs = Math.max(
-    stepMs,
-    cautiousDecodeStepMs(model, ledger.inFlightSequences + 1, ledger.contextTokens),
-  )
-  const chunk = chunkTokens(ledger)
-  let renewingMs = 0
-  let tokens = 0
-  for (const inFlight of ledger.decoding.values()) {
-    const { permitId, offer, contentEvents, uncachedTokens, firstTokenAtMs, lastTokenAtMs } = inFlight
-    const made = (contentEvents * learnt.tokensPerEvent(offer.pool)) / offer.sequences
-    const left = learnt.restOf(permitId, offer, made, SLACK_LENGTH_QUANTILE)
-    renewingMs += prefillStallMs(model, uncachedTokens, chunk)
-    tokens += offer.sequences * (made + left)
-    const target = offer.slo.tpotMs
-    if (target === undefined || !offer.streamed || firstTokenAtMs === undefined) continue
-    const elapsedMs = (lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs
-    const banked = target * made - elapsedMs
-    if (banked + left * (target - stepMs) < -LOST_BY_MS) continue
-    slackMs = Math.min(slackMs, Math.max(0, banked + left * (target * TPOT_USE_RATIO - nextStepMs)))
-    tpotMs = Math.min(tpotMs, target)
-  }
-  const renewalMs = tokens > 0 ? renewingMs / tokens : 0
-  const { version, lastTokenAtMs } = ledger
-  const fresh = { readAtMs: nowMs, version, lastTokenAtMs, slackMs, tpotMs, renewalMs }
-  residentsKept(learnt).set(ledger, fresh)
-  return fresh
 }

@@ -19,7 +19,7 @@ import { mooreHodgson, type Placed, type PlanJob, type PlannedOption } from './o
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
 import { plannedOption, usableSlots, virtualStart } from './plan-state.ts'
-import { isHopeless, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
+import { isHopeless, MAX_RECORDED, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
 import { type Route, soonestFirstToken } from './routing/soonest-first-token.ts'
 import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
@@ -46,8 +46,8 @@ export function planPool(question: PoolQuestion): Plan {
 
 /** Whoever came since a standing plan was made has no place in it yet and is tried behind those who have. */
 function withNewcomers(last: StandingPlan): StandingPlan {
-  if (last.known === undefined) return last
-  const { jobs, leftovers } = readWaiters(last.round, last.round.views, last.known)
+  if (last.knownAdded === undefined) return last
+  const { jobs, leftovers } = readWaiters(last.round, last.round.views, last.knownAdded)
   const newcomers = jobs.filter(({ late }) => !late)
   return { ...last, newcomers, leftovers: [...last.leftovers, ...leftovers].slice(0, LEFTOVERS_TRIED) }
 }
@@ -150,8 +150,8 @@ export function takers(replicas: GateState['replicas'], pool: PoolId): readonly 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
 function outage({ state, pool }: PoolQuestion): Plan {
   const intents: Intent[] = []
-  for (const { offer } of state.waiting) {
-    if (offer.pool !== pool || offer.slo.overload !== 'shed') continue
+  for (const { offer } of state.waiting.of(pool)) {
+    if (offer.slo.overload !== 'shed') continue
     const { requestId } = offer
     intents.push({
       kind: 'shed',
@@ -175,8 +175,9 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
     if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
   }
   for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
-  const { learnt, nowMs } = question
-  const trust = leastTrusted(views.map(({ ledger }) => learnt.trust(ledger.report.groupId, nowMs)))
+  const { nowMs } = question
+  const groups = new Set(views.map(({ group }) => group))
+  const trust = leastTrusted([...groups].map((group) => group.trust(nowMs)))
   return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
 }
 
@@ -253,7 +254,7 @@ function tryAdmit(
     if (gate === undefined) {
       const { requestId } = job.waiter.offer
       // The chosen one first, or a record of a wide fleet would not have it.
-      const others = open.filter(({ view }) => view !== route.candidate.view)
+      const others = open.filter(({ view }) => view !== route.candidate.view).slice(0, MAX_RECORDED - 1)
       const shown = [route, ...others.map(({ view }) => routeOf(round, job, view, roomRatio))]
       return { kind: 'admit', requestId, replicaId, candidates: recorded(round, shown) }
     }
@@ -265,14 +266,14 @@ function tryAdmit(
 }
 
 /** When time alone changes the plan: a deadline passes, or a gate that opens with time may let someone through. */
-function wake({ jobs, round, known, madeAtMs }: StandingPlan): { wakeAtMs?: Ms } {
+function wake({ jobs, round, knownAdded, madeAtMs }: StandingPlan): { wakeAtMs?: Ms } {
   const { heldByTime, views, nowMs } = round
   let atMs = heldByTime ? nowMs + LOOK_AGAIN_MS : Number.POSITIVE_INFINITY
   for (const { model, backlogMs } of views) {
     // Engines for prompts alone make room before any event tells of it.
     if (model.prefillEngines > 0) atMs = Math.min(atMs, nowMs + clamp(backlogMs, 1, LOOK_AGAIN_MS))
   }
-  if (known !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
+  if (knownAdded !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
   for (const { deadlineAtMs, breaksAtMs } of jobs) {
     for (const dueAtMs of [deadlineAtMs, breaksAtMs]) {
       if (dueAtMs !== undefined && dueAtMs > nowMs) atMs = Math.min(atMs, dueAtMs)

@@ -13,7 +13,8 @@ import { type Job, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import type { PlannedOption } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
-import { type Outlook, riskFactor, TPOT_USE_RATIO } from './outlook.ts'
+import { type Outlook, riskFactor } from './outlook.ts'
+import { TPOT_USE_RATIO } from './residents.ts'
 
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
 const MAX_PLANNED_SLOTS = 512

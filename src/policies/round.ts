@@ -38,7 +38,7 @@ export interface Round extends PoolQuestion {
 }
 
 /** Most replicas whose numbers a record keeps. */
-const MAX_RECORDED = 8
+export const MAX_RECORDED = 8
 /** So old may be what only a record shows, in ms. */
 const SHOWN_KEPT_MS: Ms = 100
 

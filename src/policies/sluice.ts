@@ -1,5 +1,5 @@
 /** Our scheduler: predicts each request on each replica, keeps what can be kept, and sheds the rest early. */
-import type { Offer, PoolId } from '../core/request.ts'
+import type { Offer } from '../core/request.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
@@ -34,7 +34,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     plan(state, nowMs) {
       replicas = state.replicas
       let wakeAtMs = Number.POSITIVE_INFINITY
-      for (const pool of poolsWaiting(state)) {
+      for (const pool of state.waiting.pools()) {
         const plan = planPool({ pool, state, learnt, without, nowMs })
         if (plan.intents.length > 0) return plan
         wakeAtMs = Math.min(wakeAtMs, plan.wakeAtMs ?? Number.POSITIVE_INFINITY)
@@ -44,8 +44,10 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     view: (waiter, replicaId, state, nowMs) =>
       viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
     trust(pool) {
-      const groups = takers(replicas, pool).map(({ report }) => report.groupId)
-      return groups.length === 0 ? 'fallback' : leastTrusted(groups.map((groupId) => learnt.trust(groupId)))
+      const groups = new Set(takers(replicas, pool).map(({ report }) => report.groupId))
+      return groups.size === 0
+        ? 'fallback'
+        : leastTrusted([...groups].map((groupId) => learnt.trust(groupId)))
     },
     dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
@@ -60,18 +62,10 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
   }
 }
 
-function poolsWaiting(state: GateState): ReadonlySet<PoolId> {
-  const pools = new Set<PoolId>()
-  for (const { offer } of state.waiting) pools.add(offer.pool)
-  return pools
-}
-
 /** When the work that waits for that pool will be prefilled, spread over its replicas, in ms from now. */
 function retryAfterMs(state: GateState, offer: Offer, learnt: Learnt, nowMs: Ms): Ms {
   let waitingTokens = 0
-  for (const waiter of state.waiting) {
-    if (waiter.offer.pool === offer.pool) waitingTokens += waiter.offer.promptTokens
-  }
+  for (const waiter of state.waiting.of(offer.pool)) waitingTokens += waiter.offer.promptTokens
   const views = [...state.replicas.values()]
     .filter(({ report }) => report.pools.includes(offer.pool))
     .map((ledger) => outlook(ledger, learnt, state.instances, nowMs))

@@ -9,7 +9,7 @@ import type { JobPlan } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import type { Outlook } from './outlook.ts'
 import type { PoolQuestion, Round } from './round.ts'
-import { isWide, keepingOf } from './wide.ts'
+import { keepingOf } from './wide.ts'
 
 /** What a plan was made of. */
 export interface Planned {
@@ -26,8 +26,8 @@ export interface Planned {
 /** A plan that stands, of those who still wait. */
 export interface StandingPlan extends Planned {
   readonly madeAtMs: Ms
-  /** Those who waited when it was made, if others have come since. */
-  readonly known?: ReadonlySet<Waiter>
+  /** Requests added to the waiting room by then, if others have come since. */
+  readonly knownAdded?: number
   readonly newcomers: readonly Job[]
 }
 
@@ -36,7 +36,8 @@ interface Last extends Planned {
   leftovers: readonly Job[]
   plan: JobPlan<Job>
   readonly added: number
-  readonly known: ReadonlySet<Waiter>
+  /** The next deadline of its jobs that passes; Infinity without. */
+  soonestAtMs: Ms
   /** Waiters that had left the room, ever, when this was last looked through. */
   left: number
 }
@@ -48,9 +49,8 @@ export function stand(planned: Planned): StandingPlan {
   const { pool, learnt, state, nowMs } = planned.round
   const { added } = state.waiting
   const left = added - state.waiting.requests
-  const known = new Set(isWide(planned.round.views.length) ? state.waiting : [])
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
-  lasts.set(learnt, byPool.set(pool, { ...planned, added, known, left }))
+  lasts.set(learnt, byPool.set(pool, { ...planned, added, left, soonestAtMs: soonestOf(planned.jobs) }))
   return { ...planned, madeAtMs: nowMs, newcomers: [] }
 }
 
@@ -66,24 +66,32 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
   if (!sameReplicas || views.length !== last.round.views.length) return undefined
   // A deadline that has passed meanwhile changes what a job is.
-  if (last.jobs.some(({ deadlineAtMs }) => deadlineAtMs !== undefined && deadlineAtMs <= nowMs))
-    return undefined
+  if (last.soonestAtMs <= nowMs) return undefined
   const left = state.waiting.added - state.waiting.requests
   if (last.left !== left) leaveOut(last, state.waiting)
   last.left = left
-  const { jobs, leftovers, plan, demands, starts, known } = last
+  const { jobs, leftovers, plan, demands, starts, added } = last
   const round = { ...last.round, ...question, views, heldByTime: false }
   const standing = { jobs, leftovers, plan, demands, starts, round, madeAtMs, newcomers: [] }
-  return blind ? { ...standing, known } : standing
+  return blind ? { ...standing, knownAdded: added } : standing
+}
+
+function soonestOf(jobs: readonly Job[]): Ms {
+  let soonestAtMs = Number.POSITIVE_INFINITY
+  for (const { deadlineAtMs } of jobs) {
+    if (deadlineAtMs !== undefined) soonestAtMs = Math.min(soonestAtMs, deadlineAtMs)
+  }
+  return soonestAtMs
 }
 
 /** Takes out of a plan who no longer waits. */
 function leaveOut(last: Last, waiting: WaitingRoom): void {
   const waits = (job: Job): boolean => waiting.get(job.waiter.offer.requestId) === job.waiter
-  last.jobs = last.jobs.filter(waits)
   last.leftovers = last.leftovers.filter(waits)
-  last.plan = {
-    kept: last.plan.kept.filter(({ job }) => waits(job)),
-    dropped: last.plan.dropped.filter(({ job }) => waits(job)),
-  }
+  const gone = new Set(last.jobs.filter((job) => !waits(job)))
+  if (gone.size === 0) return
+  const stays = ({ job }: { readonly job: Job }): boolean => !gone.has(job)
+  last.jobs = last.jobs.filter((job) => !gone.has(job))
+  last.plan = { kept: last.plan.kept.filter(stays), dropped: last.plan.dropped.filter(stays) }
+  last.soonestAtMs = soonestOf(last.jobs)
 }

@@ -9,22 +9,25 @@ import { keepingOf } from './wide.ts'
 /** Leftovers looked at in one plan; more would only cost time. */
 export const LEFTOVERS_TRIED = 4
 
-/** Waiting work with a promise, all of it, and of the rest the few that are next; nobody of `known`. */
+/**
+ * Waiting work with a promise, all of it, and of the rest the few that are next; or the same of those alone who came
+ * after `added` requests had been added to the waiting room.
+ */
 export function readWaiters(
   { state, pool, learnt, without, nowMs }: PoolQuestion,
   views: readonly Outlook[],
-  known?: ReadonlySet<Waiter>,
+  added = 0,
 ): { jobs: readonly Job[]; leftovers: readonly Job[] } {
   const { factsMs } = keepingOf(views.length)
-  const typicalStepMs = Math.min(...views.map((view) => view.decodeStepMs))
-  const waiters = [...state.waiting].filter(({ offer }) => offer.pool === pool)
-  const standingOf = learnt.fairness(pool).standings(waiters, without, nowMs)
+  let typicalStepMs = Number.POSITIVE_INFINITY
+  for (const { decodeStepMs } of views) typicalStepMs = Math.min(typicalStepMs, decodeStepMs)
+  const waiters = state.waiting.of(pool, added)
+  const standingOf = learnt.fairness(pool).standings(waiters, () => state.waiting.of(pool), without, nowMs)
   const read = (waiter: Waiter): Job =>
     jobOf(waiter, standingOf(waiter), learnt, typicalStepMs, nowMs, factsMs)
   const jobs: Job[] = []
   const rest: Waiter[] = []
   for (const waiter of waiters) {
-    if (known?.has(waiter)) continue
     const mayGo = waiter.offer.slo.overload === 'shed'
     const job = mayGo || !isLeftover(waiter, learnt) ? read(waiter) : undefined
     // A class may promise a pace alone: then there is no deadline to plan for.

@@ -95,7 +95,7 @@ describe('a prompt that the engine does not begin', () => {
   const head = { dispatchedAtMs: 1000, predictedTtftMs: 140, offer: { receivedAtMs: 900, streamed: true } }
   const ledger = (first: object, streams: number) =>
     ({
-      prefilling: new Map([[1, first]]),
+      head: first,
       decoding: new Map(Array.from({ length: streams }, (_, index) => [index + 2, {}])),
     }) as unknown as ReplicaLedger
 

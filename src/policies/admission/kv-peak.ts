@@ -2,7 +2,7 @@
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { Offer } from '../../core/request.ts'
 import type { Ms, Ratio } from '../../core/units.ts'
-import { type Holding, holdingOf, holdingsOf } from '../holdings.ts'
+import { holdingOf, holdingsOf } from '../holdings.ts'
 import type { Learnt } from '../learnt.ts'
 import type { AdmissionGate } from './gate.ts'
 
@@ -48,18 +48,17 @@ export function kvPeakRatio(
   let sequences = 0
   let peak = 0
   let placed = false
-  const add = (row: Holding): void => {
+  for (const row of holdingsOf(ledger, learnt, nowMs, keptMs)) {
+    if (!placed && row.left <= mine.left) {
+      used += mine.used
+      sequences += mine.sequences
+      peak = Math.max(peak, used + mine.left * sequences)
+      placed = true
+    }
     used += row.used
     sequences += row.sequences
     peak = Math.max(peak, used + row.left * sequences)
   }
-  for (const row of holdingsOf(ledger, learnt, nowMs, keptMs)) {
-    if (!placed && row.left <= mine.left) {
-      add(mine)
-      placed = true
-    }
-    add(row)
-  }
-  if (!placed) add(mine)
+  if (!placed) peak = Math.max(peak, used + mine.used + mine.left * (sequences + mine.sequences))
   return (peak * instances) / capacity
 }

@@ -42,6 +42,14 @@ export class ClassFloors {
     return isWhole(owed) ? Math.floor(owed + ROUNDING) : 0
   }
 
+  /** True when some class has requests that may go before others now. */
+  anyDue(nowMs: Ms): boolean {
+    this.#fade(nowMs)
+    if (this.#taken > MOST_TAKEN_RATIO * this.#served) return false
+    for (const owed of this.#owed.values()) if (isWhole(owed)) return true
+    return false
+  }
+
   /** By class: the requests that it is owed, in fractions. */
   snapshot(): Readonly<Record<string, number>> {
     return Object.fromEntries(this.#owed)

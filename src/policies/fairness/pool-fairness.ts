@@ -13,7 +13,7 @@ const PROMPT_TOKENS_PER_OUTPUT_TOKEN = 2
 /** A request that is owed to its class goes before any other of the usual weights. */
 const OWED_WORTH = 1000
 
-const NONE = new Map<unknown, never>()
+const NOBODY: ReadonlySet<Waiter> = new Set()
 
 /** How a waiter stands beside the others. */
 export interface Standing {
@@ -30,18 +30,23 @@ export class PoolFairness {
   /** Output tokens that each permit was charged for. */
   readonly #charged = new Map<PermitId, Tokens>()
 
-  /** Who stands how now. Counts those that wait for the first time. */
+  /**
+   * Who stands how now. Counts `fresh`, those that nobody has asked about yet; `waiters` are all, only asked for while
+   * some class is below its floor.
+   */
   standings(
-    waiters: readonly Waiter[],
+    fresh: readonly Waiter[],
+    waiters: () => readonly Waiter[],
     without: ReadonlySet<SluicePart>,
     nowMs: Ms,
   ): (waiter: Waiter) => Standing {
-    for (const { offer } of waiters) this.#count(offer, nowMs)
-    const worths = without.has('shares') ? NONE : this.tenants.worths(nowMs)
-    const owed = without.has('floors') ? NONE : this.#owedOf(waiters, nowMs)
+    for (const { offer } of fresh) this.#count(offer, nowMs)
+    const worthOf = without.has('shares') ? () => 1 : this.tenants.worth(nowMs)
+    const isDue = !without.has('floors') && this.#floors.anyDue(nowMs)
+    const owed = isDue ? this.#owedOf(waiters(), nowMs) : NOBODY
     return (waiter) => {
       const { slo, tenant } = waiter.offer
-      const value = slo.weight * (worths.get(tenant) ?? 1)
+      const value = slo.weight * worthOf(tenant)
       return owed.has(waiter) ? { value: value * OWED_WORTH, owed: true } : { value, owed: false }
     }
   }

@@ -62,19 +62,28 @@ export class TenantShares {
   }
 
   /**
-   * By tenant: what its requests are worth times, from 1 for the one that has had most for its share to `MOST_WORTH`.
-   * 1 for all of them while there is but one.
+   * What requests of a tenant are worth times, from 1 for the one that has had most for its share to `MOST_WORTH`. 1 for
+   * all of them while there is but one.
    */
-  worths(nowMs: Ms): ReadonlyMap<string, number> {
+  worth(nowMs: Ms): (tenant: string) => number {
     this.#fade(nowMs)
     const { top, width } = this.#window(nowMs)
-    const worths = new Map<string, number>()
-    for (const [tenant, account] of this.#accounts) {
-      account.counter = Math.max(account.counter, top - width)
-      const behindRatio = width > 0 ? clamp((top - account.counter) / width, 0, 1) : 0
-      worths.set(tenant, MOST_WORTH ** behindRatio)
+    for (const account of this.#accounts.values()) account.counter = Math.max(account.counter, top - width)
+    const known = new Map<string, number>()
+    return (tenant) => {
+      const asked = known.get(tenant)
+      if (asked !== undefined) return asked
+      const counter = this.#accounts.get(tenant)?.counter ?? top
+      const worth = MOST_WORTH ** (width > 0 ? clamp((top - counter) / width, 0, 1) : 0)
+      known.set(tenant, worth)
+      return worth
     }
-    return worths
+  }
+
+  /** The same of every tenant by name. */
+  worths(nowMs: Ms): ReadonlyMap<string, number> {
+    const worthOf = this.worth(nowMs)
+    return new Map([...this.#accounts.keys()].map((tenant) => [tenant, worthOf(tenant)]))
   }
 
   /** Where a tenant stands that comes back: as far behind as one may be. */
