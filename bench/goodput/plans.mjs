@@ -32,7 +32,7 @@ export const PLANS = {
     overallRounds: 0,
     duration: { requests: 1500, shortestMs: 36_000, longestMs: 60_000 },
     carries: { ...CARRIES, halvings: 4, seeds: 1 },
-    schedules: { loads: [2], seeds: 1, replays: 7 },
+    schedules: { loads: [2, 3], seeds: 1, replays: 7 },
     factors: { loads: [1, 2], seeds: 3 },
     /** The strongest rival is too slow to simulate for so many workloads. */
     robust: { loads: [1, 2], rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'] },
