@@ -111,18 +111,6 @@ export class ClientAnswer {
     return this.#outgoing.write(bytes)
   }
 
-  /**
-   * The same, on the socket before this returns: Node holds what a turn writes back until the turn's end, and the first
-   * content should not wait for the bookkeeping that it sets off.
-   */
-  writeAtOnce(bytes: Uint8Array, nowMs: Ms): boolean {
-    const { socket } = this.#outgoing
-    socket?.cork()
-    const more = this.write(bytes, nowMs)
-    socket?.uncork()
-    return more
-  }
-
   /** Keeps a silent stream alive. Only between two frames. */
   heartbeat(nowMs: Ms): void {
     if (this.#ended || this.left) return

@@ -54,26 +54,32 @@ export interface Steering {
  * so that a header never outranks a key.
  */
 export function steering(settings: EdgeSettings, subject: Subject): Steering {
+  const ttftMs = wished(subject.headers, 'slo-ttft-ms')
+  const tpotMs = wished(subject.headers, 'slo-tpot-ms')
+  if (ttftMs === undefined && tpotMs === undefined) return {}
   const names = subject.tenant.classes ?? Object.keys(settings.classes)
   const classes = names.map(
     (name) => settings.classesByModel[name]?.[subject.model] ?? settings.classes[name],
   )
-  const floor = (of: (slo: SloClass) => number | undefined) =>
-    Math.min(...classes.map((slo) => (slo === undefined ? undefined : of(slo)) ?? Number.POSITIVE_INFINITY))
-  const ttftMs = steered(subject.headers, 'slo-ttft-ms', () => floor((slo) => slo.ttftMs))
-  const tpotMs = steered(subject.headers, 'slo-tpot-ms', () => floor((slo) => slo.tpotMs))
+  const atLeast = (wantedMs: number | undefined, of: (slo: SloClass) => number | undefined) => {
+    const targetsMs = classes.map(
+      (slo) => (slo === undefined ? undefined : of(slo)) ?? Number.POSITIVE_INFINITY,
+    )
+    const steeredMs = Math.max(wantedMs ?? Number.POSITIVE_INFINITY, Math.min(...targetsMs))
+    return Number.isFinite(steeredMs) ? steeredMs : undefined
+  }
+  const steerTtftMs = atLeast(ttftMs, (slo) => slo.ttftMs)
+  const steerTpotMs = atLeast(tpotMs, (slo) => slo.tpotMs)
   return {
-    ...(ttftMs === undefined ? {} : { steerTtftMs: ttftMs }),
-    ...(tpotMs === undefined ? {} : { steerTpotMs: tpotMs }),
+    ...(steerTtftMs === undefined ? {} : { steerTtftMs }),
+    ...(steerTpotMs === undefined ? {} : { steerTpotMs }),
   }
 }
 
-function steered(headers: IncomingHttpHeaders, name: string, floorMs: () => number): number | undefined {
+function wished(headers: IncomingHttpHeaders, name: string): number | undefined {
   const text = headerOf(headers, `x-${name}`) ?? headerOf(headers, `x-llm-d-${name}`)
   const wanted = text === undefined ? Number.NaN : Number(text)
-  if (!Number.isFinite(wanted) || wanted <= 0) return undefined
-  const steeredMs = Math.max(wanted, floorMs())
-  return Number.isFinite(steeredMs) ? steeredMs : undefined
+  return Number.isFinite(wanted) && wanted > 0 ? wanted : undefined
 }
 
 /** A header's single value, or undefined. Names may be in any case. */

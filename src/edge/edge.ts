@@ -187,7 +187,8 @@ export class Edge {
     const stallMs = this.settings.timeouts.betweenBytesMs
     const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng, stallMs })
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
-    answer.set({ 'x-request-id': clientId, ...loadReport(incoming.headers, this.#options.headroom?.()) })
+    answer.set({ 'x-request-id': clientId })
+    answer.set(loadReport(incoming.headers, this.#options.headroom?.()))
     // Where Anthropic's SDKs look for it.
     if (dialect === 'anthropic') answer.set({ 'request-id': clientId })
     return { answer, clientId }

@@ -47,7 +47,7 @@ export class EncodedBody implements UpstreamBody {
     }
     this.#started = true
     answer.beginStream(this.#headers)
-    this.#exits.writeFirst(bytes, nowMs)
+    this.#exits.write(bytes, nowMs)
     this.#exits.committed(bytes)
     tally.firstTokenAtMs = nowMs
     this.#exits.firstToken()

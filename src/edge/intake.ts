@@ -8,7 +8,7 @@ import { ProxyError } from '../errors.ts'
 import { type Authenticator, createAuthenticator } from './auth.ts'
 import { readBody } from './body.ts'
 import { type BufferLease, type BufferPool, HeldBody } from './buffers.ts'
-import { classify, headerOf, steering } from './classify.ts'
+import { classify, headerOf, type Steering, steering } from './classify.ts'
 import type { Clock } from './clock.ts'
 import { ModelIndex, type ResolvedModel } from './models.ts'
 import { type OutboundFacts, urgencyOf } from './outbound.ts'
@@ -104,29 +104,25 @@ export class IntakeDesk {
     const parts = { textBytes: shape.textBytes, mediaParts: shape.mediaParts, exactTokens: shape.exactTokens }
     this.#refuseRoute(pool, route)
     this.#refuseOverContext(pool, shape)
-    const offer: Offer = {
+    const offer: Draft<Offer> = {
       requestId: arrival.requestId(),
       pool,
       kind: route.kind,
       tenant: tenant.name,
-      ...(tenant.share === undefined ? {} : { tenantShare: tenant.share }),
       product,
       slo,
       route: route.key,
       receivedAtMs,
       promptTokens: this.#ports.sizer.tokens(pool, parts),
       promptTokensExact: shape.exactTokens !== undefined,
-      ...(shape.maxOutputTokens === undefined ? {} : { maxOutputTokens: shape.maxOutputTokens }),
-      ...(shape.minOutputTokens === undefined ? {} : { minOutputTokens: shape.minOutputTokens }),
       sequences: shape.sequences,
       prefixHashes: route.kind === 'generate' ? prefixHashes(shape, resolved.adapter || pool) : [],
       prefixBlockTokens: PREFIX_BLOCK_TOKENS,
       bodyBytes: body.length,
       streamed: shape.streamed,
-      ...clientDeadline(headers, receivedAtMs),
-      ...steering(this.settings, subject),
       retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),
     }
+    addWishes(offer, taken, steering(this.settings, subject))
     const outbound = outboundFacts(arrival, shape, resolved, slo)
     const clamped = clampedFrom === undefined ? {} : { clampedFrom }
     return {
@@ -183,11 +179,19 @@ function unburdened(shape: RequestShape): RequestShape {
   return { ...shape, prefix: { text: '' } }
 }
 
-function clientDeadline(headers: IncomingHttpHeaders, receivedAtMs: Ms): { clientDeadlineAtMs?: Ms } {
-  const timeoutSec = Number(headerOf(headers, 'x-stainless-timeout'))
-  return timeoutSec > 0 && Number.isFinite(timeoutSec)
-    ? { clientDeadlineAtMs: receivedAtMs + timeoutSec * 1000 }
-    : {}
+type Draft<T> = { -readonly [K in keyof T]: T[K] }
+
+/** What few requests say; each is absent when this one does not. */
+function addWishes(offer: Draft<Offer>, { arrival, shape }: Taken, steer: Steering): void {
+  const { tenant, incoming } = arrival
+  if (tenant.share !== undefined) offer.tenantShare = tenant.share
+  if (shape.maxOutputTokens !== undefined) offer.maxOutputTokens = shape.maxOutputTokens
+  if (shape.minOutputTokens !== undefined) offer.minOutputTokens = shape.minOutputTokens
+  const timeoutSec = Number(headerOf(incoming.headers, 'x-stainless-timeout'))
+  if (timeoutSec > 0 && Number.isFinite(timeoutSec))
+    offer.clientDeadlineAtMs = offer.receivedAtMs + timeoutSec * 1000
+  if (steer.steerTtftMs !== undefined) offer.steerTtftMs = steer.steerTtftMs
+  if (steer.steerTpotMs !== undefined) offer.steerTpotMs = steer.steerTpotMs
 }
 
 /** A small whole number, else 0. */

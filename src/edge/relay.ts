@@ -12,9 +12,10 @@ import type { Clock } from './clock.ts'
 import { EncodedBody, isEncoded } from './encoded-body.ts'
 import type { Intake } from './intake.ts'
 import { bodyEdits, injectsUsage, outboundHeaders } from './outbound.ts'
+import { PauseWatch } from './pause-watch.ts'
 import { engineRequestId } from './request-id.ts'
 import type { TraceHeaders } from './request-trace.ts'
-import { StreamBody } from './stream-body.ts'
+import { isEventStream, StreamBody } from './stream-body.ts'
 import { newTally, reportOf } from './tally.ts'
 import type { BodyExits, UpstreamBody } from './upstream-body.ts'
 import { WholeBody } from './whole-body.ts'
@@ -37,9 +38,6 @@ export interface RelayOptions {
   readonly owner: RelayOwner
 }
 
-/** A client that keeps us waiting that long in all owns the gaps of its stream, in ms. */
-const SLOW_READER_MS: Ms = 250
-
 export class Relay implements UpstreamHandler, BodyExits {
   readonly permitId: PermitId
   readonly intake: Intake
@@ -55,9 +53,10 @@ export class Relay implements UpstreamHandler, BodyExits {
   #closed = false
   /** The breaker has heard of it: an error event and the reset behind it are one fault. */
   #blamed = false
+  /** Its first token is on its way to the client, and its owner has not heard of it. */
+  #untold = false
   #heardAtMs: Ms
-  #pausedAtMs: Ms | undefined
-  #pausedMs: Ms = 0
+  readonly #pauses = new PauseWatch()
 
   constructor(options: RelayOptions) {
     this.permitId = options.permitId
@@ -71,6 +70,11 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   get adapter(): Replica['adapter'] {
     return this.replica.adapter
+  }
+
+  /** What it has to tell of its progress, its owner may hear: its first token comes before all that. */
+  get progresses(): boolean {
+    return this.tally.untoldEvents > 0 && !this.#untold
   }
 
   /** Sends the request, with `trace` for the client's own trace headers. Whatever comes of it comes later. */
@@ -141,23 +145,26 @@ export class Relay implements UpstreamHandler, BodyExits {
   /** Looks after time: silence of either side and heartbeats. To be called a few times a second. */
   sweep(nowMs: Ms): void {
     if (this.#over) return
-    const { betweenBytesMs, heartbeatAfterMs } = this.intake.settings.timeouts
-    if (this.#pausedAtMs !== undefined) {
-      if (nowMs - this.#pausedAtMs > betweenBytesMs) this.#dropStalledClient()
+    const { offer, settings } = this.intake
+    const { betweenBytesMs, heartbeatAfterMs } = settings.timeouts
+    const { sinceMs } = this.#pauses
+    if (sinceMs !== undefined) {
+      if (nowMs - sinceMs > betweenBytesMs) this.#dropStalledClient()
       return
     }
     const started = this.#body?.started === true
     const limitMs = started ? betweenBytesMs : this.#firstByteMs()
     if (nowMs - this.#heardAtMs > limitMs) {
       if (this.#hasEnded()) return
-      const limit = started ? 'timeouts.between_bytes' : this.#firstByteLimit
+      const before = offer.streamed ? 'timeouts.first_byte' : 'limits.request'
+      const limit = started ? 'timeouts.between_bytes' : before
       const silence = `has sent nothing for ${limitMs} ms (${limit})`
       this.#blame({ cause: 'no_progress', message: silence })
       this.#giveUp('upstream_timeout', `${this.replica.name} ${silence}`, 'upstream_timeout', 'truncated')
       return
     }
-    if (!this.intake.offer.streamed || this.#body?.betweenFrames === false) return
-    const spokeAtMs = Math.max(this.answer.wroteAtMs, this.intake.offer.receivedAtMs)
+    if (!offer.streamed || this.#body?.betweenFrames === false) return
+    const spokeAtMs = Math.max(this.answer.wroteAtMs, offer.receivedAtMs)
     if (nowMs - spokeAtMs >= heartbeatAfterMs) this.answer.heartbeat(nowMs)
   }
 
@@ -168,12 +175,8 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** `limits.request` is over. */
   expire(): void {
-    this.#giveUp(
-      'upstream_timeout',
-      'the request took longer than limits.request',
-      'upstream_timeout',
-      'truncated',
-    )
+    const message = 'the request took longer than limits.request'
+    this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
   }
 
   /** Shutting down, and the time for finishing is over. */
@@ -185,13 +188,14 @@ export class Relay implements UpstreamHandler, BodyExits {
     if (!this.answer.write(bytes, nowMs)) this.#pause(nowMs)
   }
 
-  writeFirst(bytes: Uint8Array, nowMs: Ms): void {
-    if (!this.answer.writeAtOnce(bytes, nowMs)) this.#pause(nowMs)
-  }
-
+  /**
+   * Node writes out what a turn has written once the turn is over. The bookkeeping comes behind that, so that the client
+   * does not wait for it, or before the end when that came with the same bytes.
+   */
   firstToken(): void {
     this.replica.reportContent()
-    this.#owner.firstToken(this)
+    this.#untold = true
+    process.nextTick(() => this.#tellFirstToken())
   }
 
   committed(bytes: Uint8Array): void {
@@ -216,6 +220,12 @@ export class Relay implements UpstreamHandler, BodyExits {
     // Not at the first content: a stream may break afterwards.
     if ((outcome === 'completed' || streamed) && !this.#blamed) this.replica.reportSuccess()
     this.#owner.settled(this, reportOf(this.tally, outcome, this.#clock.nowMs()))
+  }
+
+  #tellFirstToken(): void {
+    if (!this.#untold) return
+    this.#untold = false
+    this.#owner.firstToken(this)
   }
 
   #blame(fault: UpstreamFault | ToldFault): void {
@@ -257,28 +267,29 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   #leave(): void {
     this.#over = true
-    if (this.#pausedAtMs !== undefined) this.#countPause()
+    this.#countPause()
     this.answer.onDrain = () => {}
     if (!this.#closed) this.#stream?.abort()
+    this.#tellFirstToken()
   }
 
   #pause(nowMs: Ms): void {
-    if (this.#over || this.#pausedAtMs !== undefined) return
-    this.#pausedAtMs = nowMs
+    if (this.#over || this.#pauses.sinceMs !== undefined) return
+    this.#pauses.begin(nowMs)
     this.#stream?.pause()
   }
 
   #resume(): void {
-    if (this.#pausedAtMs === undefined) return
+    if (this.#pauses.sinceMs === undefined) return
     this.#countPause()
     this.#heardAtMs = this.#clock.nowMs()
     this.#stream?.resume()
   }
 
   #countPause(): void {
-    this.#pausedMs += this.#clock.nowMs() - (this.#pausedAtMs ?? 0)
-    this.#pausedAtMs = undefined
-    if (this.#pausedMs > SLOW_READER_MS) this.tally.slowReader = true
+    if (this.#pauses.sinceMs === undefined) return
+    this.#pauses.end(this.#clock.nowMs())
+    if (this.#pauses.slow) this.tally.slowReader = true
   }
 
   /** An answer that does not stream says nothing before it is complete, so only the whole limit binds it. */
@@ -286,13 +297,4 @@ export class Relay implements UpstreamHandler, BodyExits {
     const { limits, timeouts } = this.intake.settings
     return this.intake.offer.streamed ? timeouts.firstByteMs : limits.requestMs
   }
-
-  get #firstByteLimit(): string {
-    return this.intake.offer.streamed ? 'timeouts.first_byte' : 'limits.request'
-  }
-}
-
-function isEventStream(headers: ResponseHeaders): boolean {
-  const type = headers['content-type']
-  return typeof type === 'string' && /^text\/event-stream\b/i.test(type)
 }

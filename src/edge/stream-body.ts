@@ -135,7 +135,7 @@ export class StreamBody implements UpstreamBody {
     const bytes = Buffer.concat(this.#held, this.#heldBytes)
     this.#held = undefined
     this.#exits.answer.beginStream(this.#headers)
-    if (bytes.length > 0) this.#exits.writeFirst(bytes, nowMs)
+    if (bytes.length > 0) this.#exits.write(bytes, nowMs)
     this.#exits.committed(bytes)
   }
 }
@@ -148,4 +148,10 @@ function endsByItself(headers: ResponseHeaders): boolean {
 /** An engine that is merely full, or a client that asked for nonsense, says nothing against the replica. */
 function isEnginesFault(found: ResponseClass): boolean {
   return found === 'engine_error' || found === 'draining'
+}
+
+/** Whether an answer with those headers is an event stream. */
+export function isEventStream(headers: ResponseHeaders): boolean {
+  const type = headers['content-type']
+  return typeof type === 'string' && /^text\/event-stream\b/i.test(type)
 }

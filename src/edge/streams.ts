@@ -40,9 +40,10 @@ function take(groups: Iterable<ReadonlySet<Relay>>): Progress | undefined {
   const permitIds: PermitId[] = []
   const contentEvents: number[] = []
   for (const relays of groups) {
-    for (const { permitId, tally } of relays) {
-      if (tally.untoldEvents === 0) continue
-      permitIds.push(permitId)
+    for (const relay of relays) {
+      if (!relay.progresses) continue
+      const { tally } = relay
+      permitIds.push(relay.permitId)
       contentEvents.push(tally.untoldEvents)
       tally.untoldEvents = 0
     }

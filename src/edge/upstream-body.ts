@@ -24,9 +24,7 @@ export interface BodyExits {
   readonly answer: ClientAnswer
   readonly tally: Tally
   write(bytes: Uint8Array, nowMs: Ms): void
-  /** The same for a stream's first bytes, which go out before anything else is done. */
-  writeFirst(bytes: Uint8Array, nowMs: Ms): void
-  /** The first generated token has gone to the client. */
+  /** The first generated token is on its way to the client. */
   firstToken(): void
   /** The first bytes are going out: the request's own body is no longer needed. */
   committed(bytes: Uint8Array): void

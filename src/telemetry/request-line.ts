@@ -40,7 +40,7 @@ export function requestFields(
 ): LogFields {
   const { offer, verdict, replicaId } = settlement
   const { status, finishReason, traceId, trace } = exchange
-  const fields = {
+  const fields: Fields = {
     v: REQUEST_LINE_VERSION,
     request_id: bounded(settlement.requestId),
     trace_id: traceId,
@@ -72,53 +72,56 @@ export function requestFields(
     predicted_ttft_ms: rounded(settlement.predictedTtftMs),
     tpot_ms: rounded(settlement.tpotMs),
     e2e_ms: rounded(settlement.e2eMs),
-    ...sizeFields(settlement),
-    steer_ttft_ms: offer.steerTtftMs,
-    steer_tpot_ms: offer.steerTpotMs,
-    ...prefixFields(offer),
   }
-  if (open === undefined) return fields
-  return Object.assign(fields, decisionFields(open, nameOf))
+  addSizes(fields, settlement)
+  addWishes(fields, offer)
+  if (open !== undefined) addDecision(fields, open, nameOf)
+  return fields
 }
 
-function sizeFields({
-  offer,
-  promptTokens,
-  outputTokens,
-  cachedTokens,
-  countedBy,
-  oversizedFrames,
-}: Settlement): LogFields {
-  return {
-    prompt_tokens: rounded(promptTokens),
-    prompt_tokens_estimated: rounded(offer.promptTokens),
-    cached_tokens: cachedTokens,
-    output_tokens: outputTokens,
-    counted_by: countedBy,
-    oversized_frames: oversizedFrames,
-    min_output_tokens: offer.minOutputTokens,
-    max_output_tokens: offer.maxOutputTokens,
-    sequences: offer.sequences,
-    body_bytes: offer.bodyBytes,
-  }
+/** Fields are added one by one: spreading a part into the line costs several times as much. */
+type Fields = Record<string, unknown>
+
+function addSizes(fields: Fields, settlement: Settlement): void {
+  const { offer } = settlement
+  fields.prompt_tokens = rounded(settlement.promptTokens)
+  fields.prompt_tokens_estimated = rounded(offer.promptTokens)
+  fields.cached_tokens = settlement.cachedTokens
+  fields.output_tokens = settlement.outputTokens
+  fields.counted_by = settlement.countedBy
+  fields.oversized_frames = settlement.oversizedFrames
+  fields.min_output_tokens = offer.minOutputTokens
+  fields.max_output_tokens = offer.maxOutputTokens
+  fields.sequences = offer.sequences
+  fields.body_bytes = offer.bodyBytes
 }
 
-function decisionFields(
+function addWishes(fields: Fields, offer: Settlement['offer']): void {
+  const { prefixHashes, prefixBlockTokens } = offer
+  fields.steer_ttft_ms = offer.steerTtftMs
+  fields.steer_tpot_ms = offer.steerTpotMs
+  fields.prefix_block_tokens = prefixHashes.length === 0 ? undefined : prefixBlockTokens
+  fields.prefix_blocks = prefixHashes.length
+  fields.prefix_hashes = prefixHashes.slice(0, MAX_PREFIX_BLOCKS)
+}
+
+function addDecision(
+  fields: Fields,
   { decision, candidatesSeen }: OpenDecision,
   nameOf: (replicaId: string) => string,
-): LogFields {
+): void {
   const { verdict, wouldHave } = decision
-  return {
-    decided_at_ms: rounded(decision.atMs),
-    waited_ms: rounded(decision.waitedMs),
-    trusted: decision.trusted,
-    retry_after_ms: verdict.kind === 'shed' ? rounded(verdict.retryAfterMs) : undefined,
-    would_have: wouldHave === undefined ? undefined : wouldHave.kind,
-    would_have_reason: wouldHave?.kind === 'shed' ? wouldHave.reason : undefined,
-    config_digest: decision.configDigest,
-    candidates_seen: candidatesSeen,
-    candidates: shownCandidates(decision.candidates, verdict).map((view) => candidateFields(view, nameOf)),
-  }
+  fields.decided_at_ms = rounded(decision.atMs)
+  fields.waited_ms = rounded(decision.waitedMs)
+  fields.trusted = decision.trusted
+  fields.retry_after_ms = verdict.kind === 'shed' ? rounded(verdict.retryAfterMs) : undefined
+  fields.would_have = wouldHave === undefined ? undefined : wouldHave.kind
+  fields.would_have_reason = wouldHave?.kind === 'shed' ? wouldHave.reason : undefined
+  fields.config_digest = decision.configDigest
+  fields.candidates_seen = candidatesSeen
+  fields.candidates = shownCandidates(decision.candidates, verdict).map((view) =>
+    candidateFields(view, nameOf),
+  )
 }
 
 /** The chosen replica first, then the others by predicted TTFT, at most `MAX_CANDIDATES`. */
@@ -156,12 +159,4 @@ function candidateFields(view: CandidateView, nameOf: (replicaId: string) => str
 /** Three decimals are finer than any clock here; absent and infinite values stay out of the line. */
 function rounded(value: number | undefined): number | undefined {
   return value === undefined || !Number.isFinite(value) ? undefined : Math.round(value * 1000) / 1000
-}
-
-function prefixFields({ prefixHashes, prefixBlockTokens }: Settlement['offer']): LogFields {
-  return {
-    prefix_block_tokens: prefixHashes.length === 0 ? undefined : prefixBlockTokens,
-    prefix_blocks: prefixHashes.length,
-    prefix_hashes: prefixHashes.slice(0, MAX_PREFIX_BLOCKS),
-  }
 }

@@ -42,11 +42,8 @@ export function createBreaker(
 ): Breaker {
   const circuit = circuitOf(options)
   let faultsInARow = 0
-  const report = (outcome: () => Promise<void>): void => {
-    // Fired while open it would only count as a rejection and thin out the fault ratio.
-    if (circuit.opened || circuit.halfOpen || circuit.isShutdown) return
-    circuit.fire(outcome).catch(() => undefined)
-  }
+  // Fired while open it would only count as a rejection and thin out the fault ratio.
+  const takesReports = () => !(circuit.opened || circuit.halfOpen || circuit.isShutdown)
   circuit.on('open', () => onChange('open'))
   circuit.on('close', () => {
     faultsInARow = 0
@@ -62,14 +59,17 @@ export function createBreaker(
       return circuit.halfOpen ? 'half-open' : circuit.opened ? 'open' : 'closed'
     },
     fault: (message) => {
-      report(() => Promise.reject(new Error(message)))
+      if (takesReports()) circuit.fire(() => Promise.reject(new Error(message))).catch(() => undefined)
       faultsInARow += 1
       // A replica that fails fast looks idle and draws the traffic: the window still remembers its better days.
       if (faultsInARow >= options.minExchanges && !circuit.halfOpen && !circuit.isShutdown) circuit.open()
     },
     success: () => {
       faultsInARow = 0
-      report(() => Promise.resolve())
+      if (!takesReports()) return
+      // What the library tells its books of a call that went well, without the promises of a call: each request has one.
+      circuit.emit('fire', [])
+      circuit.emit('success', undefined, 0)
     },
     close: () => {
       circuit.removeAllListeners()

@@ -148,9 +148,6 @@ export class Connection implements ExchangeHost, LineHost, Traffic {
 
   failed(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
-    if (this.#exchanges.size > 0) return
-    this.#stopSweep?.()
-    this.#stopSweep = undefined
   }
 
   onClosed(line: Line): void {
@@ -193,7 +190,13 @@ export class Connection implements ExchangeHost, LineHost, Traffic {
       this.#stopIdle = this.#clock.after(Math.max(1, nextAtMs - nowMs), () => this.#closeIdle())
   }
 
+  /** Goes on until it finds none: a timer for each exchange that is alone costs more than one look too many. */
   #sweep(): void {
+    if (this.#exchanges.size === 0) {
+      this.#stopSweep?.()
+      this.#stopSweep = undefined
+      return
+    }
     const nowMs = this.#clock.nowMs()
     for (const exchange of [...this.#exchanges]) {
       if (exchange.sweep(nowMs)) this.#lastBytesAtMs = nowMs
