@@ -3,6 +3,7 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { quantile } from './goodput/stats.mjs'
 
 /** Each model has every class; `npm run bench:metrics -- 4` for four of them. */
 const MODELS = Number(process.argv[2] ?? 1) || 1
@@ -205,11 +206,10 @@ async function main() {
 }
 
 function report(turns, idle, bytes, series) {
-  const rank = (values, share) => [...values].sort((a, b) => a - b)[Math.ceil(values.length * share) - 1]
   const shape = { models: MODELS, classes: CLASSES, products: PRODUCTS, replicas: REPLICAS, series, bytes }
   const spans = (of, kind) => {
     const values = of.map((turn) => turn[kind])
-    return { p50Ms: rank(values, 0.5), p90Ms: rank(values, 0.9), maxMs: Math.max(...values) }
+    return { p50Ms: quantile(values, 0.5), p90Ms: quantile(values, 0.9), maxMs: Math.max(...values) }
   }
   const tables = {
     'CPU, while scraped': spans(turns, 'cpuMs'),

@@ -1,10 +1,8 @@
 /** How far simulated values are from measured ones. */
+import { quantile as nearestRank } from '../goodput/stats.mjs'
 
-/** Nearest-rank quantile. */
-export function quantile(values, share) {
-  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b)
-  return sorted.length === 0 ? undefined : sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)]
-}
+/** The quantile of those that are finite; undefined without any. */
+export const quantile = (values, share) => nearestRank(values.filter(Number.isFinite), share)
 
 /** Pairs of [measured, simulated] summed up; errors are |simulated / measured - 1|. */
 export function summarizeErrors(pairs) {

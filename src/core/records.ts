@@ -49,20 +49,26 @@ export interface DecisionRecord {
   readonly configDigest: string
 }
 
-/** How a permit's stream ended, as its relay saw it. */
-export type SettleOutcome =
+/** How a permit's stream can end, as its relay sees it. */
+export const SETTLE_OUTCOMES = [
   /** Ran to its own end. */
-  | 'completed'
+  'completed',
   /** Ended without its end marker, or with an error event, after content. */
-  | 'truncated'
+  'truncated',
   /** Broke before content and got no second chance. */
-  | 'upstream_failed'
-  | 'upstream_timeout'
-  | 'client_left'
+  'upstream_failed',
+  'upstream_timeout',
+  'client_left',
   /** The engine's own 4xx: the client's fault. */
-  | 'client_error'
+  'client_error',
   /** We ended it while shutting down. */
-  | 'draining'
+  'draining',
+] as const
+
+export type SettleOutcome = (typeof SETTLE_OUTCOMES)[number]
+
+/** How a request's story can end: as its permit's stream did, or without a permit. */
+export const OUTCOMES = [...SETTLE_OUTCOMES, 'shed', 'cancelled'] as const
 
 /** What the relay reports when it gives a permit back. Instants are absolute. */
 export interface SettleReport {
@@ -125,7 +131,7 @@ export interface Settlement {
   readonly version: typeof RECORD_VERSION
   readonly requestId: RequestId
   readonly offer: Offer
-  readonly outcome: SettleOutcome | 'shed' | 'cancelled'
+  readonly outcome: (typeof OUTCOMES)[number]
   readonly shedReason?: ShedReason
   readonly replicaId?: ReplicaId
   readonly attempts: number

@@ -1,6 +1,6 @@
 /** Reads one line of the log that `serve` writes: a finished request with its sizes, timings and verdict, or why it is none. */
 import type { ShedReason } from '../core/effects.ts'
-import type { Settlement, SloVerdict } from '../core/records.ts'
+import { OUTCOMES, type Settlement, type SloVerdict } from '../core/records.ts'
 import type { RequestKind } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { readStampMs } from '../sim/time-stamp.ts'
@@ -58,17 +58,7 @@ export type LineRead =
   | { readonly kind: 'bad'; readonly why: string }
 
 const REQUEST_EVENT = 'request'
-const OUTCOMES: ReadonlySet<string> = new Set<Settlement['outcome']>([
-  'completed',
-  'truncated',
-  'upstream_failed',
-  'upstream_timeout',
-  'client_left',
-  'client_error',
-  'draining',
-  'shed',
-  'cancelled',
-])
+const KNOWN_OUTCOMES: ReadonlySet<string> = new Set(OUTCOMES)
 const VERDICTS: ReadonlySet<string> = new Set<SloVerdict['kind']>(['good', 'bad', 'excluded'])
 
 /** What collectors put before a line (a time, a stream, a container) is skipped. */
@@ -110,7 +100,7 @@ function requestOf(fields: Fields): LoggedRequest {
     ...present('steerTpotMs', fields.count('steer_tpot_ms')),
     prefixHashes: fields.texts('prefix_hashes'),
     prefixBlockTokens: fields.count('prefix_block_tokens') ?? 0,
-    outcome: fields.oneOf('outcome', OUTCOMES) as LoggedRequest['outcome'],
+    outcome: fields.oneOf('outcome', KNOWN_OUTCOMES) as LoggedRequest['outcome'],
     ...present('shedReason', fields.word('reason') as ShedReason | undefined),
     ...present('replica', fields.word('replica')),
     queueMs: fields.count('queue_ms') ?? 0,

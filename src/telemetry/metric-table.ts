@@ -1,4 +1,5 @@
 /** Every metric of Sluice, once: registration, docs, dashboards, rules and tests are made from this table. */
+import { OUTCOMES } from '../core/records.ts'
 import { CLASS_METRICS } from './class-metric-rows.ts'
 import { GLOBAL_METRICS } from './global-metric-rows.ts'
 import type { BoundsName, MetricRow } from './metric-row.ts'
@@ -26,17 +27,7 @@ export const BASE_BOUNDS: Readonly<Record<BoundsName, readonly number[]>> = {
 
 /** Values of the labels that are no names from the file. */
 export const LABEL_VALUES = {
-  outcome: [
-    'completed',
-    'truncated',
-    'upstream_failed',
-    'upstream_timeout',
-    'client_left',
-    'client_error',
-    'draining',
-    'shed',
-    'cancelled',
-  ],
+  outcome: OUTCOMES,
   reason: [
     'slo_unreachable',
     'waiting_full',

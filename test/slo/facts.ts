@@ -1,6 +1,6 @@
 /** Offers, classes and facts for tests, plain and arbitrary. */
 import fc from 'fast-check'
-import { type JudgeFacts, RECORD_VERSION, type Settlement } from '../../src/core/records.ts'
+import { type JudgeFacts, OUTCOMES, RECORD_VERSION, type Settlement } from '../../src/core/records.ts'
 import type { Offer, SloClass } from '../../src/core/request.ts'
 import { judge } from '../../src/slo/judge.ts'
 
@@ -47,22 +47,10 @@ const anySlo = fc
     }),
   )
 
-const outcomes = [
-  'completed',
-  'truncated',
-  'upstream_failed',
-  'upstream_timeout',
-  'client_left',
-  'client_error',
-  'draining',
-  'shed',
-  'cancelled',
-] as const
-
 export const anyFacts: fc.Arbitrary<JudgeFacts> = fc
   .record({
     slo: anySlo,
-    outcome: fc.constantFrom(...outcomes),
+    outcome: fc.constantFrom(...OUTCOMES),
     streamed: fc.boolean(),
     sequences: fc.integer({ min: 1, max: 4 }),
     e2eMs: spanMs,
