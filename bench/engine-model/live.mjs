@@ -93,12 +93,12 @@ export async function measureLoads(port) {
 export function profileOf({ prompts, batches }, fitParameters, { seqs, budget, kvTokens }) {
   const relative = (x, y) => ({ x, y, sigma: 0.05 * y })
   const loose = (guess) => guess.map((value) => 100 * value)
-  const fit = (rows, guess) => fitParameters(rows, guess, loose(guess))
-  const [overheadMs, prefillBaseMs, perTokenMs, perTokenContextMs] = fit(
+  const fitted = (rows, guess) => fitParameters(rows, guess, loose(guess))
+  const [overheadMs, prefillBaseMs, perTokenMs, perTokenContextMs] = fitted(
     prompts.map(({ promptTokens: n, ttftMs: y }) => relative([1, Math.ceil(n / budget), n, (n * n) / 2], y)),
     [10, 5, 0.2, 1e-5],
   )
-  const [decodeBaseMs, perSequenceMs] = fit(
+  const [decodeBaseMs, perSequenceMs] = fitted(
     batches.map(({ sequences, tpotMs: y }) => relative([1, sequences], y)),
     [5, 0.5],
   )
