@@ -1,11 +1,20 @@
 /** What a place in the engines costs while more is asked of them than they can do: the cheapest work that fills them. */
-import type { Ms } from '../core/units.ts'
+import { clamp, type Ms, type Ratio } from '../core/units.ts'
 
 /** Buckets grow by 2^(1/4) from a millisecond of engine time per unit of value. */
 const BUCKETS = 80
 const BUCKETS_PER_OCTAVE = 4
-/** Demand is averaged over about this long, in ms: some TTFT targets, so that a burst that can still wait is none. */
-const MEMORY_MS: Ms = 4000
+/** Demand is averaged over about so many TTFT targets, so that a burst that can still wait is none; bounds in ms. */
+const MEMORY_TARGETS = 8
+const MIN_MEMORY_MS: Ms = 4000
+const MAX_MEMORY_MS: Ms = 60_000
+/** Weight of one more request in the mean TTFT target. */
+const TARGET_WEIGHT = 0.05
+/** Part of what is served that may be dearer than the price; more shows that there is more room than was thought. */
+const DEAR_RATIO = 0.05
+/** Room follows what is seen within half a memory, up to so many times what engines are known to do. */
+const ROOM_GAIN = 2
+const MAX_ROOM_RATIO = 10
 
 /** What one request asks of the engines, in ms of one replica's time. */
 export interface Demand {
@@ -19,20 +28,27 @@ export interface Demand {
 /**
  * Moore and Hodgson's rule keeps the cheapest work for its value. While demand lasts above capacity, whatever is dearer
  * than the work that fills the engines will be displaced before its turn, so it can be told at once. The price is that
- * of a fluid limit: recent demand sorted by cost per value, cut where prefill or slots are full.
+ * of a fluid limit: recent demand sorted by cost per value, cut where prefill or slots are full. The engines' room is
+ * corrected by what happens: a price at which they run out of cheap work, so that dear work goes instead, is too low.
  */
 export class DemandPrice {
   readonly #prefillMs = new Float64Array(BUCKETS)
   readonly #slotMs = new Float64Array(BUCKETS)
   #readAtMs: Ms | undefined
+  #targetMs: Ms | undefined
+  #memoryMs = MIN_MEMORY_MS
   /** What was sent to the engines, in the same terms. */
   #servedPrefillMs: Ms = 0
   #servedSlotMs: Ms = 0
+  #roomRatio: Ratio = 1
   /** Where the price stands for so many replicas; undefined since anything changed. */
   #full: { readonly replicas: number; readonly bucket: number } | undefined
 
-  arrived(demand: Demand, nowMs: Ms): void {
+  /** `targetMs`: the time that it has to its first token. */
+  arrived(demand: Demand, targetMs: Ms, nowMs: Ms): void {
     this.#fade(nowMs)
+    this.#targetMs = (this.#targetMs ?? targetMs) * (1 - TARGET_WEIGHT) + targetMs * TARGET_WEIGHT
+    this.#memoryMs = clamp(MEMORY_TARGETS * this.#targetMs, MIN_MEMORY_MS, MAX_MEMORY_MS)
     this.#full = undefined
     const bucket = bucketOf(demand)
     this.#prefillMs[bucket] = (this.#prefillMs[bucket] ?? 0) + demand.prefillMs
@@ -40,8 +56,11 @@ export class DemandPrice {
   }
 
   /** It was admitted: engines that take more than their time, since requests share steps, show it here. */
-  served(demand: Demand, nowMs: Ms): void {
-    this.#fade(nowMs)
+  served(demand: Demand, replicas: number, nowMs: Ms): void {
+    const dear = this.outprices(demand, replicas, nowMs) ? 1 : 0
+    const part = (demand.prefillMs + demand.slotMs) / (replicas * this.#memoryMs)
+    this.#roomRatio *= Math.exp(ROOM_GAIN * part * (dear - DEAR_RATIO))
+    this.#roomRatio = clamp(this.#roomRatio, 1, MAX_ROOM_RATIO)
     this.#full = undefined
     this.#servedPrefillMs += demand.prefillMs
     this.#servedSlotMs += demand.slotMs
@@ -66,7 +85,7 @@ export class DemandPrice {
 
   /** The bucket in which demand, the cheapest first, comes to more than there is room for; past the last if none. */
   #fullFrom(replicas: number): number {
-    const nominal = replicas * MEMORY_MS
+    const nominal = replicas * this.#memoryMs * this.#roomRatio
     const prefillRoom = Math.max(nominal, this.#servedPrefillMs)
     const slotRoom = Math.max(nominal, this.#servedSlotMs)
     let prefill = 0
@@ -80,7 +99,7 @@ export class DemandPrice {
   }
 
   #fade(nowMs: Ms): void {
-    const keepRatio = Math.exp(-Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / MEMORY_MS)
+    const keepRatio = Math.exp(-Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / this.#memoryMs)
     this.#readAtMs = nowMs
     if (keepRatio === 1) return
     this.#full = undefined

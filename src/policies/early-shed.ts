@@ -22,11 +22,11 @@ export function readDemands(
   for (const planned of jobs) {
     const demand = leastDemand(planned, starts)
     if (demand === undefined) continue
-    const { waiter } = planned.job
+    const { waiter, deadlineAtMs } = planned.job
     demands.set(waiter, demand)
-    if (seen.has(waiter)) continue
+    if (seen.has(waiter) || deadlineAtMs === undefined) continue
     seen.set(waiter, true)
-    learnt.price(pool).arrived(demand, nowMs)
+    learnt.price(pool).arrived(demand, deadlineAtMs - waiter.offer.receivedAtMs, nowMs)
   }
   return demands
 }

@@ -91,7 +91,7 @@ function decide(planned: StandingPlan): Plan {
 function admission({ round, demands, starts, newcomers }: StandingPlan, job: Job, intent: Intent): Plan {
   const { learnt, pool, nowMs } = round
   const known = newcomers.includes(job) ? demandOfNewcomer(round, job, starts) : demands.get(job.waiter)
-  if (known !== undefined) learnt.price(pool).served(known, nowMs)
+  if (known !== undefined) learnt.price(pool).served(known, round.views.length, nowMs)
   return { intents: [intent] }
 }
 

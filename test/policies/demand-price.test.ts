@@ -8,11 +8,13 @@ const demand = fc.record({
   slotMs: fc.double({ min: 0, max: 500, noNaN: true }),
   value: fc.constantFrom(1, 2, 4),
 })
+/** Half a second: of eight such targets the memory is four seconds. */
+const TARGET_MS = 500
 const cost = ({ prefillMs, slotMs, value }: Demand): number => (prefillMs + slotMs) / value
 
 function priceAfter(demands: readonly Demand[]): DemandPrice {
   const price = new DemandPrice()
-  for (const [index, one] of demands.entries()) price.arrived(one, index)
+  for (const [index, one] of demands.entries()) price.arrived(one, TARGET_MS, index)
   return price
 }
 
@@ -47,7 +49,7 @@ describe('the price of a place', () => {
     const cheap = { prefillMs: 20, slotMs: 0, value: 1 }
     const dear = { prefillMs: 200, slotMs: 0, value: 1 }
     const price = new DemandPrice()
-    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, atMs)
+    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, TARGET_MS, atMs)
     expect(price.outprices(dear, 1, 8000)).toBe(true)
     expect(price.outprices(cheap, 1, 8000)).toBe(false)
     expect(price.outprices({ ...dear, value: 20 }, 1, 8000)).toBe(false)
@@ -58,9 +60,9 @@ describe('the price of a place', () => {
   it('leaves room for other work while all demand fits, and none once it does not', () => {
     const one = { prefillMs: 10, slotMs: 0, value: 1 }
     const price = new DemandPrice()
-    for (let atMs = 0; atMs < 8000; atMs += 12) price.arrived(one, atMs)
+    for (let atMs = 0; atMs < 8000; atMs += 12) price.arrived(one, TARGET_MS, atMs)
     expect(price.takesAll(1, 8000)).toBe(false)
-    for (let atMs = 8000; atMs < 16_000; atMs += 8) price.arrived(one, atMs)
+    for (let atMs = 8000; atMs < 16_000; atMs += 8) price.arrived(one, TARGET_MS, atMs)
     expect(price.takesAll(1, 16_000)).toBe(true)
     expect(price.takesAll(2, 16_000)).toBe(false)
     expect(price.takesAll(1, 20_000)).toBe(false)
@@ -70,9 +72,42 @@ describe('the price of a place', () => {
     const cheap = { prefillMs: 15, slotMs: 0, value: 1 }
     const dear = { prefillMs: 200, slotMs: 0, value: 1 }
     const price = new DemandPrice()
-    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, atMs)
+    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, TARGET_MS, atMs)
     expect(price.outprices(dear, 1, 8000)).toBe(true)
-    for (let n = 0; n < 400; n++) price.served(cheap, 8000)
+    for (let n = 0; n < 400; n++) price.served(cheap, 1, 8000)
     expect(price.outprices(dear, 1, 8000)).toBe(false)
+  })
+
+  it('remembers for longer where first tokens have more time', () => {
+    const one = { prefillMs: 10, slotMs: 0, value: 1 }
+    const [soon, late] = [500, 4000].map((targetMs) => {
+      const price = new DemandPrice()
+      for (let atMs = 0; atMs < 4000; atMs += 5) price.arrived(one, targetMs, atMs)
+      return price.takesAll(1, 4000)
+    })
+    // Twice what fits, for four seconds: overload for those that have half a second, a burst for those that have four.
+    expect([soon, late]).toEqual([true, false])
+  })
+
+  it('rises while dear work is served all the same, and falls back once it is not', () => {
+    const cheap = { prefillMs: 20, slotMs: 0, value: 1 }
+    const dear = { prefillMs: 100, slotMs: 0, value: 1 }
+    const price = new DemandPrice()
+    /** A tenth more cheap work than is thought to fit; `often` of a hundred services are dear. */
+    const pass = (fromMs: number, often: number) => {
+      for (let n = 0; n < 800; n++) {
+        const atMs = fromMs + n * 18
+        price.arrived(cheap, TARGET_MS, atMs)
+        if (n % 100 < often) price.served(dear, 1, atMs)
+        else if (n % 2 === 0) price.served(cheap, 1, atMs)
+      }
+      return fromMs + 800 * 18
+    }
+    const calmAtMs = pass(0, 0)
+    expect(price.outprices(dear, 1, calmAtMs)).toBe(true)
+    const stolenAtMs = pass(calmAtMs, 10)
+    expect(price.outprices(dear, 1, stolenAtMs)).toBe(false)
+    const againAtMs = pass(pass(pass(stolenAtMs, 0), 0), 0)
+    expect(price.outprices(dear, 1, againAtMs)).toBe(true)
   })
 })
