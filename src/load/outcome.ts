@@ -6,6 +6,7 @@ import type { Ms } from '../core/units.ts'
 import { judge } from '../slo/judge.ts'
 import type { ExchangeOutcome } from './exchange.ts'
 import type { PlannedRequest } from './plan.ts'
+import { isWhole } from './stream-reader.ts'
 
 /** The end of one planned request, retries included. */
 export interface LoadResult {
@@ -82,9 +83,7 @@ function endingOf(seen: ExchangeOutcome): Ending {
   if (status >= 400) return refused(seen)
   if (stream.error !== undefined)
     return begun ? { outcome: 'truncated', why: stream.error.message } : toldInStream(stream.error)
-  // As Sluice's own accounts have it: a whole message that says why it ended needs no marker.
-  if (!stream.done && !stream.finished)
-    return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
+  if (!isWhole(stream)) return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
   return { outcome: 'completed' }
 }
 

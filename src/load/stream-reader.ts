@@ -23,6 +23,11 @@ export interface StreamReader {
   feed(bytes: Uint8Array, nowMs: Ms): void
 }
 
+/** Whether it was told to its end, as Sluice's own accounts have it: a message that says why it ended needs no marker. */
+export function isWhole({ done, finished, error }: StreamView): boolean {
+  return (done || finished) && error === undefined
+}
+
 /** Makes a reader for one stream of chat or text completions. */
 export function createStreamReader(): StreamReader {
   const view: StreamView = { contentEvents: 0, done: false, finished: false }
