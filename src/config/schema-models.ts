@@ -1,9 +1,7 @@
 /** The part of the schema that says what is served: models, their replicas, how the engines were started. */
 import { z } from 'zod'
-import type { EngineKind } from '../engines/adapter.ts'
+import { ENGINE_KINDS } from '../engines/registry.ts'
 import { count, flag, modelName, oneOf, origin, secret, text } from './fields.ts'
-
-export const ENGINE_KINDS = ['vllm', 'sglang', 'tgi', 'llamacpp', 'openai'] as const satisfies EngineKind[]
 
 const engine = () => oneOf(ENGINE_KINDS)
 const hostName = text({
