@@ -114,7 +114,7 @@ function errorFrom(error: NonNullable<Frame['error']>): NonNullable<StreamView['
 }
 
 /** The engine's own count of a request, from its `usage` object. */
-export function usageFrom(usage: {
+function usageFrom(usage: {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null
