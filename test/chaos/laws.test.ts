@@ -1,5 +1,4 @@
 /** The laws of the chaos run can be broken: each is broken here once, and nothing else with it. */
-
 import { describe, expect, it } from 'vitest'
 import type { Holdings } from '../support/node-child.ts'
 import { sumOf, sumsBy } from '../support/page-sums.ts'

@@ -1,5 +1,4 @@
 /** One chaos run: engines and Sluice start, the load comes, the storm blows, calm returns, and the laws are checked. */
-
 import { openPool } from '../../src/load/exchange.ts'
 import { Rng } from '../../src/sim/rng.ts'
 import { sumOf, sumsBy } from '../support/page-sums.ts'

@@ -1,5 +1,4 @@
 /** What must stay flat over a soak, and what the samples of it say: slopes, their doubt, and the verdict. */
-
 import { fitLine } from '../support/line-fit.ts'
 import type { Holdings } from '../support/node-child.ts'
 

@@ -1,7 +1,11 @@
 /** The admin port of a Sluice that is only its accounts: nothing to reload, nobody waits, nothing predicts. */
+import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { createAdminApp } from '../../src/admin/app.ts'
+import type { Every } from '../../src/admin/console/live.ts'
 import type { AdminPorts } from '../../src/admin/ports.ts'
+import { closeServer } from '../../src/cli/listen.ts'
+import { listenOnLoopback } from './loopback.ts'
 
 type Accounts = Pick<AdminPorts, 'observer' | 'samples' | 'nowMs' | 'unixMs'>
 
@@ -27,19 +31,10 @@ export interface ServedAdmin {
   close(): Promise<void>
 }
 
-/** Serves them on loopback; port 0 takes a free one. */
-export async function serveAdmin(ports: AdminPorts, port = 0): Promise<ServedAdmin> {
-  const app = createAdminApp(ports)
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false })
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        if ('closeAllConnections' in server) server.closeAllConnections()
-      }),
-  }
+/** Serves them on loopback; port 0 takes a free one. `every` turns the console's timer. */
+export async function serveAdmin(ports: AdminPorts, port = 0, every?: Every): Promise<ServedAdmin> {
+  const app = createAdminApp(ports, every)
+  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
+  const url = `http://127.0.0.1:${await listenOnLoopback(server, port)}`
+  return { url, close: () => closeServer(server) }
 }
