@@ -6,7 +6,7 @@ import type { ClientRecord } from './clients.ts'
 import type { Stage } from './stage.ts'
 import { type Fault, type Reload, takesWork } from './storm.ts'
 
-/** A line of Sluice's log; a request's has the fields of docs/console.md. */
+/** A line of Sluice's log; a request's has the fields of src/telemetry/request-line.ts. */
 export interface LogLine {
   readonly level: string
   readonly event: string
