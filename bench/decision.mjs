@@ -6,6 +6,7 @@ import { cpus } from 'node:os'
 import { parseArgs } from 'node:util'
 import { Stage } from './decision/stage.mjs'
 import { asText } from './goodput/layout.mjs'
+import { quantile } from './goodput/stats.mjs'
 
 const PROFILE = 'Llama-3.1-8B/H100-80G-SXM/tp1'
 /** Requests a second that such a replica finishes with 128 streams of the five workloads, about; arrivals follow from it. */
@@ -33,10 +34,6 @@ const { values: options } = parseArgs({
 })
 const CLOCKS = { wall: () => performance.now() * 1000, cpu: () => process.cpuUsage().user }
 
-function quantile(sorted, share) {
-  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN
-}
-
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length)
 
 function measure(state, timeRatio, clock) {
@@ -62,14 +59,8 @@ function measure(state, timeRatio, clock) {
 }
 
 function rowOf(kind, us) {
-  const sorted = us.sort((a, b) => a - b)
-  return {
-    kind,
-    events: sorted.length,
-    p50Us: quantile(sorted, 0.5),
-    p99Us: quantile(sorted, 0.99),
-    maxUs: sorted.at(-1),
-  }
+  const at = (share) => quantile(us, share) ?? Number.NaN
+  return { kind, events: us.length, p50Us: at(0.5), p99Us: at(0.99), maxUs: at(1) }
 }
 
 function show(state, { held, rows }) {

@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
+import { quantile } from './goodput/stats.mjs'
 
 const PAGE = new URL('../test/fixtures/engines/vllm-0.32.0/metrics-under-load.txt', import.meta.url)
 const REPLICAS = 100
@@ -78,16 +79,14 @@ async function scrapeCost(createFleet) {
 
 /** Neighbours on the machine only ever add to CPU time, so the cheapest slice is the nearest to the truth. */
 function summary(slices) {
-  const ratios = slices
-    .map(({ userUs, systemUs, spanMs }) => (userUs + systemUs) / 1000 / spanMs)
-    .sort((a, b) => a - b)
+  const ratios = slices.map(({ userUs, systemUs, spanMs }) => (userUs + systemUs) / 1000 / spanMs)
   const total = (field) => slices.reduce((sum, slice) => sum + slice[field], 0)
   return {
     scrapesPerSec: (total('scrapes') * 1000) / total('spanMs'),
     userUsPerScrape: total('userUs') / total('scrapes'),
     systemUsPerScrape: total('systemUs') / total('scrapes'),
-    coreRatioBest: ratios[0],
-    coreRatioMedian: ratios[Math.floor(ratios.length / 2)],
+    coreRatioBest: Math.min(...ratios),
+    coreRatioMedian: quantile(ratios, 0.5),
   }
 }
 

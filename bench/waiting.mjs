@@ -1,4 +1,4 @@
-/** Waits that end, for scripts: each has a limit and says what it waits for. */
+/** Waits for what is asked of other processes: each has a limit and says what it waits for. Tests have it too. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Looks every `everyMs` until `look` gives something true, and returns that; throws after `limitMs`. */

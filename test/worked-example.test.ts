@@ -38,10 +38,17 @@ interface CandidateLine {
   readonly decode_step_ms: number
 }
 
-type Learnt = Readonly<Record<'baseMs' | 'perSequenceMs' | 'per1kContextMs' | 'requestOverheadMs', number>> &
-  Readonly<Record<'perChunkMs' | 'per1kPrefillMs', number>> & {
-    readonly ttftFactors: { readonly p50: number; readonly p80: number }
+interface Learnt {
+  readonly step: {
+    readonly base_ms: number
+    readonly per_sequence_ms: number
+    readonly per_1k_context_ms: number
+    readonly request_overhead_ms: number
+    readonly per_chunk_ms: number
+    readonly per_1k_prefill_ms: number
   }
+  readonly ttft_factors: { readonly p50: number; readonly p80: number }
+}
 
 const page = readFileSync(new URL('../docs/decisions.md', import.meta.url), 'utf8')
 const [line, learnt] = [...page.matchAll(/```json\n(.*?)```/gs)].map(([, text]): unknown =>
@@ -49,10 +56,10 @@ const [line, learnt] = [...page.matchAll(/```json\n(.*?)```/gs)].map(([, text]):
 ) as [Line, Learnt]
 
 function modelOf(slownessRatio: number): StepModel {
-  const { baseMs, perSequenceMs, per1kContextMs, requestOverheadMs, perChunkMs, per1kPrefillMs } = learnt
+  const { step } = learnt
   const model = stepModel()
-  model.estimate.mean.splice(0, 6, baseMs, perSequenceMs, per1kContextMs)
-  model.estimate.mean.push(requestOverheadMs, perChunkMs, per1kPrefillMs)
+  model.estimate.mean.splice(0, 6, step.base_ms, step.per_sequence_ms, step.per_1k_context_ms)
+  model.estimate.mean.push(step.request_overhead_ms, step.per_chunk_ms, step.per_1k_prefill_ms)
   return { ...model, slownessRatio }
 }
 
@@ -60,7 +67,7 @@ function modelOf(slownessRatio: number): StepModel {
 function loadOf(model: StepModel, candidate: CandidateLine): EngineLoad {
   const { backlog_tokens: backlogTokens, running_sequences: sequences, decode_step_ms: stepMs } = candidate
   const contextMs = stepMs - decodeStepMs(model, sequences + PREFILLING, 0)
-  const contextTokens = ((contextMs / model.slownessRatio) * 1000) / learnt.per1kContextMs
+  const contextTokens = ((contextMs / model.slownessRatio) * 1000) / learnt.step.per_1k_context_ms
   return { backlogTokens, sequences, contextTokens, chunkTokens: BUDGET_TOKENS - sequences }
 }
 
@@ -76,7 +83,7 @@ describe('the worked example', () => {
     const model = modelOf(slowness)
     const load = loadOf(model, candidate)
     const rawMs = rawTtftMs(model, load, candidate.uncached_tokens)
-    const { p50, p80 } = learnt.ttftFactors
+    const { p50, p80 } = learnt.ttft_factors
     expect(line.queue_ms + rawMs * p50).toBeCloseTo(candidate.predicted_ttft_ms, 1)
     expect(line.queue_ms + rawMs * p80).toBeCloseTo(candidate.bound_ttft_ms, 1)
   })
@@ -96,7 +103,7 @@ describe('the worked example', () => {
   })
 
   it('has the slack and the plan that the page derives', () => {
-    const risk = learnt.ttftFactors.p50 * 1.05
+    const risk = learnt.ttft_factors.p50 * 1.05
     const [first, second] = line.candidates.map((candidate, place) => {
       const model = modelOf(SLOWNESS[place] ?? 1)
       const load = loadOf(model, candidate)

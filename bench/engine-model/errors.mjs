@@ -5,7 +5,7 @@ import { quantile as nearestRank } from '../goodput/stats.mjs'
 export const quantile = (values, share) => nearestRank(values.filter(Number.isFinite), share)
 
 /** Pairs of [measured, simulated] summed up; errors are |simulated / measured - 1|. */
-export function summarizeErrors(pairs) {
+function summarizeErrors(pairs) {
   const ratios = pairs.map(([measured, simulated]) => simulated / measured)
   const errors = ratios.map((ratio) => Math.abs(ratio - 1))
   return {

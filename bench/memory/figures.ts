@@ -1,6 +1,6 @@
 /** What is measured, each from a fresh start: memory under crowds, and how soon an engine hears that a client has left. */
 import { exchange, openPool } from '../../src/load/exchange.ts'
-import { nearestRank } from '../../src/load/tally.ts'
+import { nearestRank } from '../../src/sim/nearest-rank.ts'
 import { eventually } from '../../test/support/deadline.ts'
 import type { Wish } from './engine.ts'
 import { type MemoryStage, memoryStage, pause } from './stage.ts'

@@ -3,6 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { NodeChild, scriptArgs, sluiceArgs } from '../../test/support/node-child.ts'
+import { sumOf } from '../../test/support/page-sums.ts'
 import type { CrowdWish } from './crowd.ts'
 
 /** Nothing is held back or timed out, but for the model `held`, whose engine takes one request. */
@@ -53,12 +54,7 @@ export class MemoryStage {
 
   /** The sum over all samples of a gauge. */
   async gauge(name: string): Promise<number> {
-    let sum = 0
-    for (const [, value] of (await this.metrics()).matchAll(
-      new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm'),
-    ))
-      sum += Number(value)
-    return sum
+    return sumOf(await this.metrics(), name)
   }
 
   come(wish: CrowdWish): Promise<number> {

@@ -1,4 +1,4 @@
-/** Quantiles and least squares. */
+/** Sorted lists and least squares. */
 
 export function sortedInsert(sorted, value) {
   let low = 0
@@ -9,11 +9,6 @@ export function sortedInsert(sorted, value) {
     else high = middle
   }
   sorted.splice(low, 0, value)
-}
-
-export function quantile(values, rank) {
-  const sorted = [...values].sort((a, b) => a - b)
-  return sorted[Math.floor(rank * (sorted.length - 1))]
 }
 
 /** Coefficients that minimise the sum of squared relative errors. */

@@ -1,5 +1,5 @@
 /** Sums predictions up: relative errors, how often each quantile held, and whether that is good enough. */
-import { quantile } from './arithmetic.mjs'
+import { quantile } from '../goodput/stats.mjs'
 
 /** What the estimator is held to, on each trace. */
 export const TARGETS = { afterSamples: 200, ttftMedian: 0.12, tpotMedian: 0.05, coverageP80: [0.75, 0.85] }

@@ -1,5 +1,5 @@
 /** Judges the requests of a run and sums them up in one row. */
-import { meanOf, pairedDifference } from '../goodput/stats.mjs'
+import { meanOf, pairedDifference, quantile } from '../goodput/stats.mjs'
 import { plainSlo } from './workload.mjs'
 
 export const ttftMs = (seen) =>
@@ -33,13 +33,6 @@ function goodByClass(all, tpotTargetMs) {
     return own.filter((seen) => isGood(seen, tpotTargetMs)).length / own.length
   }
   return Object.fromEntries([...names].sort().map((name) => [name, ratioOf(name)]))
-}
-
-function quantile(values, share) {
-  const sorted = values.filter((value) => value !== undefined).sort((a, b) => a - b)
-  return sorted.length === 0
-    ? undefined
-    : sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
 }
 
 /** One row of the table: rates over the seconds in which requests arrived, latencies of finished ones in ms. */

@@ -9,6 +9,7 @@ import { requireToken, sameOriginOnly } from './guard.ts'
 import type { AdminPorts } from './ports.ts'
 import { problem } from './problem.ts'
 import { checksText, readiness } from './readiness.ts'
+import { replicasJson } from './replicas-json.ts'
 import {
   estimateJson,
   healthById,
@@ -49,7 +50,7 @@ export function createAdminApp(ports: AdminPorts, every?: Every): Hono {
   app.get('/slo', (c) => slo(c, ports))
   app.get('/health/slo', (c) => healthOfSlo(c, ports))
   app.get('/weight', (c) => c.json(weightJson(ports.observer.weight)))
-  app.get('/replicas', (c) => replicas(c, ports))
+  app.get('/replicas', (c) => c.json(replicasJson(ports)))
   app.get('/decisions', requireToken(ports.token), (c) => decisions(c, ports))
   app.post('/-/reload', sameOriginOnly, requireToken(ports.token), (c) => reload(c, ports))
   app.all('/-/reload', (c) => {
@@ -122,37 +123,6 @@ function healthOfSlo(c: Context, ports: AdminPorts): Response {
   })
   const status = c.req.query('status') === '1' && state === 'critical' ? 503 : 200
   return c.json({ state, classes: statesByClass(all), raised: shown }, status)
-}
-
-function replicas(c: Context, ports: AdminPorts): Response {
-  const nowMs = ports.nowMs()
-  const shown = ports.samples.replicas().map(({ id: _, gauges, ledger, ...rest }) => ({
-    ...rest,
-    ledger: {
-      in_flight_requests: ledger.inFlightRequests,
-      prefilling_requests: ledger.prefillingRequests,
-      decoding_sequences: ledger.decodingSequences,
-      backlog_tokens: ledger.backlogTokens,
-      context_tokens: ledger.contextTokens,
-    },
-    gauges:
-      gauges === undefined
-        ? null
-        : {
-            age_ms: Math.max(0, nowMs - gauges.seenAtMs),
-            running_requests: gauges.runningRequests,
-            waiting_requests: gauges.waitingRequests,
-            kv_usage_ratio: gauges.kvUsageRatio,
-            preemptions_total: gauges.preemptionsTotal,
-          },
-  }))
-  const { samples } = ports
-  return c.json({
-    replicas: shown,
-    waiting: samples.waiting(),
-    trust: samples.trust(),
-    predictor: ports.predictor(),
-  })
 }
 
 function decisions(c: Context, ports: AdminPorts): Response {

@@ -2,6 +2,7 @@
 import type { Ms, Tokens } from '../core/units.ts'
 import type { Observer } from '../telemetry/observer.ts'
 import type { SamplePorts } from '../telemetry/samples.ts'
+import type { LearntState } from './learnt-json.ts'
 
 export type ReloadResult =
   | { readonly ok: true; readonly digest: string; readonly changes?: readonly string[] }
@@ -33,8 +34,8 @@ export interface AdminPorts {
   /** What guards reload and /decisions; undefined when nothing does. */
   readonly token: () => string | undefined
   readonly reload: () => Promise<ReloadResult>
-  /** The scheduler's learnt state as plain JSON. */
-  readonly predictor: () => unknown
+  /** What the scheduler that predicts has learnt; null where none predicts. */
+  readonly predictor: () => LearntState | null
   /** What that says of the engines' settings and of the promises, by model, as plain JSON. */
   readonly advice: () => readonly object[]
   /** Monotonic, in ms, as the observer has it. */

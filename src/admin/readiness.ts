@@ -17,7 +17,7 @@ export interface ModelLiveness {
 }
 
 /** How many replicas of each model take work now. */
-export function modelLiveness(ports: AdminPorts): readonly ModelLiveness[] {
+function modelLiveness(ports: AdminPorts): readonly ModelLiveness[] {
   const replicas = ports.samples.replicas()
   return ports.observer.attainment.catalog.models.map((model) => {
     const own = replicas.filter((replica) => replica.models.includes(model))

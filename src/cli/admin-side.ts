@@ -2,6 +2,7 @@
 import type { Server } from 'node:http'
 import { createAdaptorServer } from '@hono/node-server'
 import { createAdminApp } from '../admin/app.ts'
+import type { LearntState } from '../admin/learnt-json.ts'
 import type { ReloadResult as AdminReloadResult } from '../admin/ports.ts'
 import { createAgentServer } from '../admin/weight.ts'
 import { formatProblem } from '../config/problem.ts'
@@ -84,7 +85,8 @@ function adminServer(
     draining,
     token: () => brain.config.admin.token,
     reload: async () => forAdmin(await reload()),
-    predictor: () => brain.predictor?.snapshot() ?? null,
+    // The contract leaves the shape to each scheduler; the one that predicts here is Sluice's own.
+    predictor: () => (brain.predictor?.snapshot() as LearntState | undefined) ?? null,
     advice: () =>
       learntAdvice(
         brain.config,

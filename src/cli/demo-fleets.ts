@@ -90,7 +90,7 @@ export function demoConfig(trafficPort: number, adminPort: number, replicas: rea
 }
 
 /** A promise in the file's own words. */
-export function classEntry(slo: SloClass): Record<string, string | number> {
+function classEntry(slo: SloClass): Record<string, string | number> {
   const ms = (value: Ms | undefined, key: string) => (value === undefined ? {} : { [key]: `${value}ms` })
   return {
     ...ms(slo.ttftMs, 'ttft'),

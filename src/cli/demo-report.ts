@@ -7,7 +7,7 @@ import type { Tally } from '../load/tally.ts'
 import { DEMO_CLASSES, DEMO_LENGTH_RATIO, DEMO_PROFILE, REPLICAS_PER_FLEET } from './demo-scenario.ts'
 
 /** The share of its goodput at 1x that a protected fleet is to keep at 2x. */
-export const RETAINED_TARGET_RATIO: Ratio = 0.8
+const RETAINED_TARGET_RATIO: Ratio = 0.8
 
 export type FleetName = 'bare' | 'sluice'
 

@@ -71,7 +71,7 @@ function plainText(template: string): string {
 }
 
 /** A Markdown table that ends with a line break; bars in cells are escaped. */
-export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
+function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) =>
     `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |\n`
   return line(head) + line(head.map(() => '---')) + rows.map(line).join('')

@@ -29,7 +29,7 @@ export interface PerModel<Value> {
   readonly value: Value
 }
 
-export function valueFor<Value>(given: readonly PerModel<Value>[], model: string): Value | undefined {
+function valueFor<Value>(given: readonly PerModel<Value>[], model: string): Value | undefined {
   return (given.find((each) => each.model === model) ?? given.find((each) => each.model === undefined))?.value
 }
 
@@ -89,7 +89,7 @@ export function fleetFor(
   })
 }
 
-export function replicasOf(model: ModelConfig, seen: number): number {
+function replicasOf(model: ModelConfig, seen: number): number {
   const named = model.replicas.filter(({ kind }) => kind === 'url').length
   return named === model.replicas.length ? named : Math.max(named + 1, seen)
 }

@@ -1,5 +1,7 @@
 /** Checks who may call and which rule names their class: auth, tenants, products, passthrough. */
 import { type CheckContext, checkClassName, checkModelName, checkUnique, checkWholeModel } from './checks.ts'
+import type { Path } from './problem.ts'
+import type { FileProduct, FileTenant } from './schema.ts'
 import { didYouMean } from './suggest.ts'
 import { shown } from './units.ts'
 
@@ -70,55 +72,61 @@ function checkAuth(context: CheckContext): void {
 }
 
 function checkTenants(context: CheckContext): void {
-  const { auth, tenants } = context.file
-  const at = (index: number, ...rest: (string | number)[]) => ['tenants', index, ...rest]
+  const { tenants } = context.file
   checkUnique(
     context,
     'tenant',
-    tenants.map(({ name }, index) => ({ path: at(index, 'name'), value: name })),
+    tenants.map(({ name }, index) => ({ path: ['tenants', index, 'name'], value: name })),
   )
-  const owners = new Map<string, string>()
+  checkKeyOwners(context)
   for (const [index, tenant] of tenants.entries()) {
+    const at: Path = ['tenants', index]
     if (tenant.name === NO_TENANT) {
-      context.error(
-        at(index, 'name'),
-        `${NO_TENANT} is what callers without key are called`,
-        'choose another name',
-      )
+      const message = `${NO_TENANT} is what callers without key are called`
+      context.error([...at, 'name'], message, 'choose another name')
     }
+    for (const [position, name] of (tenant.classes ?? []).entries())
+      checkClassName(context, [...at, 'classes', position], name)
+    for (const [position, name] of (tenant.models ?? []).entries())
+      checkModelName(context, [...at, 'models', position], name)
+    checkHasKey(context, at, tenant)
+    checkConcurrent(context, at, tenant)
+  }
+}
+
+/** Each key names one tenant. */
+function checkKeyOwners(context: CheckContext): void {
+  const owners = new Map<string, string>()
+  for (const [index, tenant] of context.file.tenants.entries()) {
     for (const [position, hash] of tenant.key_sha256.entries()) {
       const owner = owners.get(hash)
-      const path = at(index, 'key_sha256', position)
-      if (owner !== undefined)
+      if (owner !== undefined) {
+        const path = ['tenants', index, 'key_sha256', position]
         context.error(path, `this key belongs to ${shown(owner)} already`, 'a key names one tenant')
+      }
       owners.set(hash, tenant.name)
-    }
-    for (const [position, name] of (tenant.classes ?? []).entries()) {
-      checkClassName(context, at(index, 'classes', position), name)
-    }
-    for (const [position, name] of (tenant.models ?? []).entries()) {
-      checkModelName(context, at(index, 'models', position), name)
-    }
-    const byKeys = auth === undefined || auth === 'keys'
-    const written = context.written(at(index, 'key_sha256'))
-    if (byKeys && (written === undefined || (Array.isArray(written) && written.length === 0))) {
-      context.error(
-        at(index),
-        `the tenant ${shown(tenant.name)} has no key`,
-        'run `sluice key` and add its key_sha256',
-      )
-    }
-    const { concurrent } = tenant.limits
-    const { instances } = context.file
-    if (concurrent !== undefined && concurrent < instances) {
-      const message = `${concurrent} concurrent requests can not be divided by ${instances} instances; each allows one`
-      context.warn(at(index, 'limits', 'concurrent'), message, `write at least ${instances}`)
     }
   }
 }
 
+function checkHasKey(context: CheckContext, at: Path, { name }: FileTenant): void {
+  const { auth } = context.file
+  if (auth !== undefined && auth !== 'keys') return
+  const written = context.written([...at, 'key_sha256'])
+  // A key that is there and wrong is a problem of its own, told already.
+  if (written !== undefined && !(Array.isArray(written) && written.length === 0)) return
+  context.error(at, `the tenant ${shown(name)} has no key`, 'run `sluice key` and add its key_sha256')
+}
+
+function checkConcurrent(context: CheckContext, at: Path, { limits: { concurrent } }: FileTenant): void {
+  const { instances } = context.file
+  if (concurrent === undefined || concurrent >= instances) return
+  const message = `${concurrent} concurrent requests can not be divided by ${instances} instances; each allows one`
+  context.warn([...at, 'limits', 'concurrent'], message, `write at least ${instances}`)
+}
+
 function checkProducts(context: CheckContext): void {
-  const { auth, products, tenants } = context.file
+  const { products } = context.file
   checkUnique(
     context,
     'product',
@@ -126,16 +134,13 @@ function checkProducts(context: CheckContext): void {
   )
   const seen = new Map<string, string>()
   for (const [index, product] of products.entries()) {
-    const at = ['products', index]
+    const at: Path = ['products', index]
     const { match } = product
     checkClassName(context, [...at, 'class'], product.class)
     if (match.model !== undefined) checkWholeModel(context, [...at, 'match', 'model'], match.model)
     if (product.name === NO_PRODUCT) {
-      context.error(
-        [...at, 'name'],
-        `${NO_PRODUCT} is what requests without product are called`,
-        'choose another name',
-      )
+      const message = `${NO_PRODUCT} is what requests without product are called`
+      context.error([...at, 'name'], message, 'choose another name')
     }
     const conditions = JSON.stringify([match.header, match.path, match.tenant, match.model])
     if (Object.keys(match).length === 0) {
@@ -145,17 +150,21 @@ function checkProducts(context: CheckContext): void {
       context.warn([...at, 'match'], message, 'the first match wins; remove one of them')
     }
     seen.set(conditions, product.name)
-    if (match.tenant === undefined) continue
-    const path = [...at, 'match', 'tenant']
-    const tenant = tenants.find(({ name }) => name === match.tenant)
-    if (!context.names.tenants.includes(match.tenant)) {
-      const message = `there is no tenant ${shown(match.tenant)}`
-      context.error(path, message, didYouMean(match.tenant, context.names.tenants))
-    } else if (auth === 'none') {
-      context.warn(path, 'with auth: none no request has a tenant', 'this product never matches')
-    } else if (tenant?.classes !== undefined && !tenant.classes.includes(product.class)) {
-      const message = `the tenant ${shown(tenant.name)} may not use the class ${shown(product.class)}`
-      context.warn(path, message, `its requests will get ${tenant.classes[0]}; add the class to the tenant`)
-    }
+    checkProductTenant(context, [...at, 'match', 'tenant'], product)
+  }
+}
+
+function checkProductTenant(context: CheckContext, path: Path, product: FileProduct): void {
+  const named = product.match.tenant
+  if (named === undefined) return
+  const { auth, tenants } = context.file
+  const tenant = tenants.find(({ name }) => name === named)
+  if (!context.names.tenants.includes(named)) {
+    context.error(path, `there is no tenant ${shown(named)}`, didYouMean(named, context.names.tenants))
+  } else if (auth === 'none') {
+    context.warn(path, 'with auth: none no request has a tenant', 'this product never matches')
+  } else if (tenant?.classes !== undefined && !tenant.classes.includes(product.class)) {
+    const message = `the tenant ${shown(tenant.name)} may not use the class ${shown(product.class)}`
+    context.warn(path, message, `its requests will get ${tenant.classes[0]}; add the class to the tenant`)
   }
 }

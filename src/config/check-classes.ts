@@ -33,23 +33,8 @@ function checkTargets(
   targets: FileTargets,
   own: FileTargets = targets,
 ): void {
-  const { ttft, e2e, max_wait: maxWait, overload } = targets
-  const promises = PROMISES.some((key) => targets[key] !== undefined)
-  if (own.ttft_per_1k_tokens !== undefined && ttft === undefined) {
-    context.error([...at, 'ttft_per_1k_tokens'], 'there is no ttft that could grow', 'add ttft', 'key')
-  }
-  if (own.objective !== undefined && !promises) {
-    context.error(
-      [...at, 'objective'],
-      'an objective without a target measures nothing',
-      'add ttft, tpot or e2e',
-      'key',
-    )
-  }
-  if (own.overload !== undefined && overload === 'shed' && !promises) {
-    const message = 'without a target nothing is ever too late to be shed'
-    context.error([...at, 'overload'], message, 'add ttft, tpot or e2e, or write overload: wait')
-  }
+  checkPromised(context, at, targets, own)
+  const { ttft, e2e, max_wait: maxWait } = targets
   if ((own.ttft ?? own.e2e) !== undefined && ttft !== undefined && e2e !== undefined && ttft > e2e) {
     const key = own.ttft === undefined ? 'e2e' : 'ttft'
     const message = `ttft ${formatDuration(ttft)} is later than e2e ${formatDuration(e2e)}`
@@ -58,11 +43,25 @@ function checkTargets(
   const requestMs = context.file.limits.request
   if (own.max_wait !== undefined && maxWait !== undefined && maxWait > requestMs) {
     const message = `waiting ${formatDuration(maxWait)} is longer than limits.request lets a request live`
-    context.warn(
-      [...at, 'max_wait'],
-      message,
-      `write at most ${formatDuration(requestMs)}, or raise limits.request`,
-    )
+    const suggestion = `write at most ${formatDuration(requestMs)}, or raise limits.request`
+    context.warn([...at, 'max_wait'], message, suggestion)
+  }
+}
+
+/** What means nothing without a target. */
+function checkPromised(context: CheckContext, at: Path, targets: FileTargets, own: FileTargets): void {
+  const { ttft, overload } = targets
+  const promises = PROMISES.some((key) => targets[key] !== undefined)
+  if (own.ttft_per_1k_tokens !== undefined && ttft === undefined) {
+    context.error([...at, 'ttft_per_1k_tokens'], 'there is no ttft that could grow', 'add ttft', 'key')
+  }
+  if (own.objective !== undefined && !promises) {
+    const message = 'an objective without a target measures nothing'
+    context.error([...at, 'objective'], message, 'add ttft, tpot or e2e', 'key')
+  }
+  if (own.overload !== undefined && overload === 'shed' && !promises) {
+    const message = 'without a target nothing is ever too late to be shed'
+    context.error([...at, 'overload'], message, 'add ttft, tpot or e2e, or write overload: wait')
   }
 }
 

@@ -8,7 +8,7 @@ import { formatAddress, formatDuration, formatSize } from './units.ts'
 const SHORTEST_TOKEN = 16
 
 /** True when only this machine reaches the address. */
-export function isLoopback({ host }: Address): boolean {
+function isLoopback({ host }: Address): boolean {
   return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
 }
 

@@ -3,6 +3,7 @@ import {
   type Document,
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
@@ -120,26 +121,38 @@ function fillIn(
   return filled
 }
 
+/** Where that path stands; where it leads to nothing, the nearest place above it. */
 function offsetOf(document: Document, path: Path, at: 'key' | 'value'): number {
   let node: unknown = document.contents
   let offset = startOf(node)
-  for (const [depth, step] of path.entries()) {
-    if (isAlias(node)) node = node.resolve(document)
-    const last = depth === path.length - 1
-    if (isMap(node)) {
-      const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step))
-      if (pair === undefined) return offset
-      const keyOffset = startOf(pair.key) ?? offset
-      if (last && at === 'key') return keyOffset ?? 0
-      node = pair.value
-      const empty = isScalar(node) && node.value === null && node.range?.[0] === node.range?.[1]
-      offset = (empty ? undefined : startOf(node)) ?? keyOffset
-    } else if (isSeq(node)) {
-      node = node.items[Number(step)]
-      offset = startOf(node) ?? offset
-    } else return offset ?? 0
+  for (const [depth, name] of path.entries()) {
+    const step = stepInto(isAlias(node) ? node.resolve(document) : node, name)
+    if (step === undefined) return offset
+    if (at === 'key' && depth === path.length - 1) return step.keyOffset
+    node = step.node
+    offset = step.offset
   }
-  return offset ?? 0
+  return offset
+}
+
+/** One step down from a node: what is there, and where it and its key stand. Items of a list have no key. */
+function stepInto(
+  node: unknown,
+  name: string | number,
+): { readonly node: unknown; readonly offset: number; readonly keyOffset: number } | undefined {
+  if (isSeq(node)) {
+    const item = node.items[Number(name)]
+    const offset = startOf(item)
+    return item === undefined ? undefined : { node: item, offset, keyOffset: offset }
+  }
+  if (!isMap(node)) return undefined
+  const pair = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(name))
+  if (pair === undefined) return undefined
+  const keyOffset = startOf(pair.key)
+  const { value } = pair
+  const empty =
+    !isNode(value) || (isScalar(value) && value.value === null && value.range?.[0] === value.range?.[1])
+  return { node: value, offset: empty ? keyOffset : startOf(value), keyOffset }
 }
 
 function startOf(node: unknown): number {

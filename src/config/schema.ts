@@ -1,100 +1,29 @@
 /** The whole file as one zod schema: its types, its checks, its JSON Schema and its table of keys. */
 import { z } from 'zod'
 import type { OverloadAction } from '../core/request.ts'
-import type { EngineKind } from '../engines/adapter.ts'
 import { BEST_EFFORT, BUILTIN_CLASSES } from './builtin-classes.ts'
 import type { Mode } from './config.ts'
 import {
   address,
   count,
   duration,
-  flag,
-  keyHash,
   label,
   modelName,
   network,
   oneOf,
-  origin,
   path,
-  rate,
   secret,
   share,
   size,
   text,
   weight,
 } from './fields.ts'
+import { headerName, product, tenant } from './schema-callers.ts'
+import { model } from './schema-models.ts'
 
-export const ENGINE_KINDS = ['vllm', 'sglang', 'tgi', 'llamacpp', 'openai'] as const satisfies EngineKind[]
 const MODES = ['enforce', 'shadow', 'off'] as const satisfies Mode[]
 const OVERLOAD = ['shed', 'demote', 'wait'] as const satisfies OverloadAction[]
 const SAFE_OBJECTIVE = { min: 0.5, max: 0.99999, say: 'between 50% and 99.999%: 100% leaves no error budget' }
-
-const engine = () => oneOf(ENGINE_KINDS)
-const hostName = text({
-  title: 'host name',
-  pattern: /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/,
-  say: 'a host name without port, such as vllm-headless.llm.svc',
-})
-const headerName = text({ title: 'header', pattern: /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, say: 'a header name' })
-const port = count({ min: 1, max: 65_535, say: 'a port from 1 to 65535' })
-
-const replica = z
-  .strictObject({
-    url: origin().optional().describe('Scheme, host and port of the engine; Sluice adds the paths.'),
-    dns: hostName.optional().describe('A name whose every address is a replica; looked up again and again.'),
-    port: port.optional().describe('The port behind `dns`.'),
-    key: secret('the key that the engine asks for')
-      .optional()
-      .describe("Bearer key towards this engine; the client's own key is never passed on."),
-    engine: engine()
-      .optional()
-      .describe('Engine kind of this replica, where a pool is mixed. Default: that of the model.'),
-  })
-  .meta({ oneOf: [{ required: ['url'] }, { required: ['dns', 'port'] }] })
-
-const model = z.strictObject({
-  name: modelName().describe('What clients ask for.'),
-  aliases: z.array(modelName()).prefault([]).describe('Further names for the same model.'),
-  served_name: modelName().optional().describe('What the engine is asked for. Default: `name`.'),
-  rename_answers: flag()
-    .prefault(false)
-    .describe(
-      'Answers name the model as it was asked for, in every chunk; else they keep the name that the engine wrote.',
-    ),
-  adapters: z
-    .array(modelName())
-    .prefault([])
-    .describe('LoRA adapters that the same replicas serve, each asked for by its own name.'),
-  engine: engine().prefault('vllm').describe('Engine kind of the replicas.'),
-  profile: text({ title: 'profile', say: 'a profile, such as Llama-3.1-8B/H100-80G-SXM/tp1' })
-    .optional()
-    .describe(
-      'Prior for model, GPU and parallelism, corrected online; without it Sluice learns from nothing.',
-    ),
-  engine_args: z
-    .strictObject({
-      max_num_seqs: count().optional().describe('Sequences that one engine runs at once.'),
-      max_num_batched_tokens: count().optional().describe('Token budget of one engine step.'),
-      max_model_len: count().optional().describe('Longest context in tokens.'),
-      priority_scheduling: flag()
-        .prefault(false)
-        .describe(
-          'The engines order by priority (vLLM `--scheduling-policy priority`, SGLang `--enable-priority-scheduling`): requests then carry that of their class. A vLLM without the flag refuses them.',
-        ),
-      kv_capacity_tokens: count().optional().describe('KV cache of one replica in tokens.'),
-      prefill_engines: count()
-        .optional()
-        .describe(
-          'Engines behind each address that only compute prompts, where others there make the answers (disaggregated prefill). Default: one engine does both.',
-        ),
-    })
-    .prefault({})
-    .describe('How the engines were started; what is absent is read from their metrics or learnt.'),
-  replicas: z
-    .array(z.union([origin(), replica]))
-    .min(1)
-    .describe('The engines: URLs, or mappings as below.'),
-})
 
 const targets = {
   ttft: duration('ms').optional().describe('Time to first token, for the shortest prompt.'),
@@ -125,50 +54,6 @@ const classSchema = z.preprocess(
       .describe('What differs for single models; what is absent is taken from the class.'),
   }),
 )
-
-const product = z.strictObject({
-  name: label('a product').describe('Labels SLO metrics, so that each product can be alerted on.'),
-  match: z
-    .strictObject({
-      header: z
-        .record(headerName, text({ title: 'text', say: 'the exact value of the header' }))
-        .optional()
-        .describe('Headers that must all have exactly these values.'),
-      path: path().optional().describe('The path of the route, e.g. `/v1/completions`.'),
-      tenant: label('a tenant').optional().describe('The name of the tenant.'),
-      model: modelName().optional().describe('A model, by name or alias.'),
-    })
-    .describe('Conditions that must all hold; at least one.'),
-  class: label('a class').describe('The class of requests that match.'),
-})
-
-const tenant = z.strictObject({
-  name: label('a tenant').describe('Labels logs and metrics; products can match it.'),
-  key_sha256: z
-    .array(keyHash())
-    .prefault([])
-    .describe('sha256 of each key in hex; `sluice key` makes both. Two make rotation easy.'),
-  classes: z
-    .array(label('a class'))
-    .min(1)
-    .optional()
-    .describe('Classes that it may use, preferred first. Default: every class.'),
-  models: z.array(modelName()).min(1).optional().describe('Models that it may use. Default: every model.'),
-  share: weight()
-    .prefault(1)
-    .describe('Its part of the tokens against other tenants, while all want more than there are.'),
-  limits: z
-    .strictObject({
-      concurrent: count().optional().describe('Requests waiting or running at once.'),
-      requests: rate().optional().describe('Requests, e.g. `50/s`.'),
-      tokens: rate().optional().describe('Prompt tokens, e.g. `500k/min`.'),
-    })
-    .prefault({})
-    .describe('Its own ceilings over all instances; absent ones bind nothing.'),
-  scheduling: flag()
-    .prefault(false)
-    .describe('May set `priority` and other scheduling fields of the engine itself.'),
-})
 
 export const fileSchema = z.strictObject({
   listen: address().prefault('0.0.0.0:8080').describe('Where OpenAI-compatible traffic comes in.'),
@@ -296,3 +181,5 @@ export type ConfigFile = z.output<typeof fileSchema>
 export type FileModel = ConfigFile['models'][number]
 export type FileClass = ConfigFile['classes'][string]
 export type FileTargets = Omit<FileClass, 'models'>
+export type FileProduct = ConfigFile['products'][number]
+export type FileTenant = ConfigFile['tenants'][number]

@@ -4,7 +4,7 @@
  * Edits that turn `a` into `b`: insertions, deletions, replacements and swaps of neighbours, each counted as one
  * (optimal string alignment).
  */
-export function editDistance(a: string, b: string): number {
+function editDistance(a: string, b: string): number {
   let twoBack: number[] = []
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column)
   for (let row = 1; row <= a.length; row++) {

@@ -5,14 +5,17 @@ import type { ReplicaId, RequestId } from './request.ts'
 import type { Ms } from './units.ts'
 
 /** Why we chose not to serve. `infeasible` could not be met even by an idle replica, so a retry is useless. */
-export type ShedReason =
-  | 'slo_unreachable'
-  | 'waiting_full'
-  | 'wait_expired'
-  | 'tenant_limit'
-  | 'infeasible'
-  | 'no_replica'
-  | 'draining'
+export const SHED_REASONS = [
+  'slo_unreachable',
+  'waiting_full',
+  'wait_expired',
+  'tenant_limit',
+  'infeasible',
+  'no_replica',
+  'draining',
+] as const
+
+export type ShedReason = (typeof SHED_REASONS)[number]
 
 export type GateEffect =
   /** Open the request on that replica under that permit; `record` says why there. */

@@ -50,7 +50,7 @@ export interface DecisionRecord {
 }
 
 /** How a permit's stream can end, as its relay sees it. */
-export const SETTLE_OUTCOMES = [
+const SETTLE_OUTCOMES = [
   /** Ran to its own end. */
   'completed',
   /** Ended without its end marker, or with an error event, after content. */

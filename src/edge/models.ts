@@ -78,7 +78,7 @@ function modelIn(body: Buffer): string | undefined {
 }
 
 /** Whether the tenant's list names the model itself or the adapter. */
-export function mayUse(tenant: TenantSettings, { model, adapter }: ResolvedModel): boolean {
+function mayUse(tenant: TenantSettings, { model, adapter }: ResolvedModel): boolean {
   if (tenant.models === undefined) return true
   return tenant.models.includes(model.name) || (adapter !== '' && tenant.models.includes(adapter))
 }

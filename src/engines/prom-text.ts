@@ -9,7 +9,7 @@ const QUOTE = 0x22
 const CLOSE = 0x7d
 
 /** Longest page that is read, in characters; what follows is ignored. */
-export const PAGE_CAP_CHARS = 4 << 20
+const PAGE_CAP_CHARS = 4 << 20
 
 /** Wanted families, ready to be found: by two letters of a line first, and only then by the whole name. */
 export type Families = ReadonlyMap<number, readonly Family[]>

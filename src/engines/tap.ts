@@ -1,7 +1,8 @@
 /** Counts, times and judges a stream beside its bytes, and takes the usage frame out where only we asked for it. */
 import type { Usage } from '../core/events.ts'
 import type { ResponseClass, StreamTap, TapEvent, TapOptions } from './adapter.ts'
-import { type DialectReader, dialectReader, type Reading } from './dialects.ts'
+import type { DialectReader, Reading } from './dialect.ts'
+import { dialectReader } from './dialects.ts'
 import { classOfFailure, type Failure } from './failures.ts'
 import { asBuffer, type Frame, FrameSplitter, readFrame } from './sse.ts'
 import { mergeUsage } from './usage.ts'

@@ -1,11 +1,12 @@
 /** Turns what a client saw of one exchange into the facts that the one judge takes, and has them judged. */
-import type { ShedReason } from '../core/effects.ts'
+import { SHED_REASONS, type ShedReason } from '../core/effects.ts'
 import type { JudgeFacts, SettleOutcome, SloVerdict } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import { judge } from '../slo/judge.ts'
 import type { ExchangeOutcome } from './exchange.ts'
 import type { PlannedRequest } from './plan.ts'
+import { isWhole } from './stream-reader.ts'
 
 /** The end of one planned request, retries included. */
 export interface LoadResult {
@@ -19,16 +20,6 @@ export interface LoadResult {
   readonly retries: number
   readonly endedAtMs: Ms
 }
-
-const SHED_REASONS: ReadonlySet<string> = new Set<ShedReason>([
-  'slo_unreachable',
-  'waiting_full',
-  'wait_expired',
-  'tenant_limit',
-  'infeasible',
-  'no_replica',
-  'draining',
-])
 
 /** Statuses with which a server says that it has no room, as against being broken. */
 const REFUSAL_STATUSES: ReadonlySet<number> = new Set([429, 503])
@@ -82,9 +73,7 @@ function endingOf(seen: ExchangeOutcome): Ending {
   if (status >= 400) return refused(seen)
   if (stream.error !== undefined)
     return begun ? { outcome: 'truncated', why: stream.error.message } : toldInStream(stream.error)
-  // As Sluice's own accounts have it: a whole message that says why it ended needs no marker.
-  if (!stream.done && !stream.finished)
-    return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
+  if (!isWhole(stream)) return { outcome: begun ? 'truncated' : 'upstream_failed', why: 'no end marker' }
   return { outcome: 'completed' }
 }
 
@@ -104,10 +93,14 @@ function toldInStream({
   readonly code?: number | string
   readonly message: string
 }): Ending {
-  if (typeof code === 'string' && SHED_REASONS.has(code)) return { outcome: 'shed', why: code }
+  if (isShedReason(code)) return { outcome: 'shed', why: code }
   const status = Number(code)
   if (REFUSAL_STATUSES.has(status)) return { outcome: 'shed', why: `status_${status}` }
   return { outcome: status >= 400 && status < 500 ? 'client_error' : 'upstream_failed', why: message }
+}
+
+function isShedReason(word: unknown): word is ShedReason {
+  return SHED_REASONS.some((reason) => reason === word)
 }
 
 function factsOf(
@@ -123,11 +116,11 @@ function factsOf(
   const steps = outputTokens - 1
   const spanMs =
     firstTokenAtMs === undefined || lastTokenAtMs === undefined ? undefined : lastTokenAtMs - firstTokenAtMs
-  const shedReason = ending.outcome === 'shed' && ending.why !== undefined && SHED_REASONS.has(ending.why)
+  const { outcome, why } = ending
   return {
     offer: offerOf(planned, model, dueAtMs, retries),
-    outcome: ending.outcome,
-    ...(shedReason ? { shedReason: ending.why as ShedReason } : {}),
+    outcome,
+    ...(outcome === 'shed' && isShedReason(why) ? { shedReason: why } : {}),
     e2eMs: seen.endedAtMs - dueAtMs,
     ...(firstTokenAtMs === undefined ? {} : { ttftMs: firstTokenAtMs - dueAtMs }),
     ...(spanMs === undefined || steps < 1 ? {} : { tpotMs: spanMs / steps }),

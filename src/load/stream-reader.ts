@@ -23,6 +23,11 @@ export interface StreamReader {
   feed(bytes: Uint8Array, nowMs: Ms): void
 }
 
+/** Whether it was told to its end, as Sluice's own accounts have it: a message that says why it ended needs no marker. */
+export function isWhole({ done, finished, error }: StreamView): boolean {
+  return (done || finished) && error === undefined
+}
+
 /** Makes a reader for one stream of chat or text completions. */
 export function createStreamReader(): StreamReader {
   const view: StreamView = { contentEvents: 0, done: false, finished: false }
@@ -109,7 +114,7 @@ function errorFrom(error: NonNullable<Frame['error']>): NonNullable<StreamView['
 }
 
 /** The engine's own count of a request, from its `usage` object. */
-export function usageFrom(usage: {
+function usageFrom(usage: {
   readonly prompt_tokens?: number
   readonly completion_tokens?: number
   readonly prompt_tokens_details?: { readonly cached_tokens?: number } | null

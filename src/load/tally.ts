@@ -1,6 +1,7 @@
 /** Counts results by phase and class, exactly, and sums them up at any time. */
 import { hasTargets } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
+import { nearestRank } from '../sim/nearest-rank.ts'
 import type { LoadResult } from './outcome.ts'
 import type { PlannedRequest } from './plan.ts'
 
@@ -187,9 +188,4 @@ function percentiles(parts: readonly (readonly number[])[]): Percentiles {
   const p50 = nearestRank(sorted, 0.5)
   const p99 = nearestRank(sorted, 0.99)
   return p50 === undefined || p99 === undefined ? {} : { p50, p99 }
-}
-
-/** The smallest sample that at least `ratio` of the sorted samples do not exceed. */
-export function nearestRank(sorted: ArrayLike<number>, ratio: Ratio): number | undefined {
-  return sorted[Math.max(0, Math.ceil(ratio * sorted.length) - 1)]
 }

@@ -2,10 +2,10 @@
 
 export type Env = Readonly<Record<string, string | undefined>>
 
-export const OTLP_PROTOCOLS = ['http/protobuf', 'http/json'] as const
+const OTLP_PROTOCOLS = ['http/protobuf', 'http/json'] as const
 export type OtlpProtocol = (typeof OTLP_PROTOCOLS)[number]
 
-export const SAMPLERS = [
+const SAMPLERS = [
   'always_on',
   'always_off',
   'traceidratio',

@@ -1,6 +1,7 @@
 /** Sets endings of the same requests side by side: attainment, refusals and goodput by class, and which verdicts changed. */
 import type { SloVerdict } from '../core/records.ts'
 import type { Ms, Ratio } from '../core/units.ts'
+import { nearestRank } from '../sim/nearest-rank.ts'
 import type { Endings } from './endings.ts'
 
 /** The same figures for each class and each way that it ended. */
@@ -49,10 +50,10 @@ export function figuresOf(numbers: readonly number[], endings: Endings, spanMs: 
     shed: [...shedByReason.values()].reduce((sum, requests) => sum + requests, 0),
     shedByReason: Object.fromEntries([...shedByReason].sort(([a], [b]) => (a < b ? -1 : 1))),
     goodPerSec: (good * 1000) / Math.max(1, spanMs),
-    ...named('ttftP50Ms', rank(ttft, 0.5)),
-    ...named('ttftP99Ms', rank(ttft, 0.99)),
-    ...named('tpotP50Ms', rank(tpot, 0.5)),
-    ...named('tpotP99Ms', rank(tpot, 0.99)),
+    ...named('ttftP50Ms', nearestRank(ttft, 0.5)),
+    ...named('ttftP99Ms', nearestRank(ttft, 0.99)),
+    ...named('tpotP50Ms', nearestRank(tpot, 0.5)),
+    ...named('tpotP99Ms', nearestRank(tpot, 0.99)),
   }
 }
 
@@ -74,11 +75,6 @@ export function verdictChanges(
 
 function ranked(numbers: readonly number[], of: (number: number) => Ms | undefined): Float64Array {
   return Float64Array.from(numbers.map(of).filter((value) => value !== undefined)).sort()
-}
-
-/** Nearest rank. */
-function rank(sorted: Float64Array, share: Ratio): Ms | undefined {
-  return sorted[Math.ceil(sorted.length * share) - 1]
 }
 
 function named<Key extends string>(key: Key, value: Ms | undefined): { readonly [name in Key]?: Ms } {

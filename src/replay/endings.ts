@@ -83,7 +83,7 @@ export function judgedAnew(
 }
 
 /** The verdict on what was measured, by that promise. */
-export function verdictBy(request: LoggedRequest, slo: SloClass): SloVerdict['kind'] {
+function verdictBy(request: LoggedRequest, slo: SloClass): SloVerdict['kind'] {
   const { outcome, shedReason, e2eMs, ttftMs, tpotMs, promptTokens, outputTokens } = request
   const { streamed, sequences, maxOutputTokens } = request
   const unsent = { id: request.id, className: slo.name, promptTokens, outputTokens }

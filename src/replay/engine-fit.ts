@@ -16,7 +16,7 @@ export interface EngineFit extends Omit<StepPrior, 'uncertaintyRatio'> {
 }
 
 /** Fewer say too little. */
-export const FEWEST_OBSERVATIONS = 30
+const FEWEST_OBSERVATIONS = 30
 /** A shorter answer says little of a pace. */
 const FEWEST_TOKENS: Tokens = 8
 /** First tokens closer together than this left the engine in one step. */

@@ -2,6 +2,7 @@
 import type { SloVerdict } from '../core/records.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import { taskOf } from './clients.ts'
+import { nearestRank } from './nearest-rank.ts'
 import type { SimOutcome, SimResult } from './run-types.ts'
 
 /** Nearest-rank percentiles in ms; undefined without samples. */
@@ -113,7 +114,7 @@ function summarizeTasks(result: SimResult, counted: readonly SimOutcome[]): SimR
 
 function percentiles(samples: readonly (Ms | undefined)[]): LatencySummary {
   const sorted = samples.filter((sample) => sample !== undefined).sort((a, b) => a - b)
-  const rank = (share: Ratio) => sorted[Math.ceil(sorted.length * share) - 1] ?? 0
+  const rank = (share: Ratio) => nearestRank(sorted, share) ?? 0
   return sorted.length === 0 ? {} : { p50Ms: rank(0.5), p90Ms: rank(0.9), p99Ms: rank(0.99) }
 }
 

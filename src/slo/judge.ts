@@ -110,18 +110,26 @@ function judgeWhole(facts: JudgeFacts): SloVerdict {
 }
 
 function judgeLeft(facts: JudgeFacts): SloVerdict {
-  const { slo, streamed, sequences, maxOutputTokens } = facts.offer
+  const { slo, streamed } = facts.offer
   const e2eLate = slo.e2eMs !== undefined && facts.e2eMs > slo.e2eMs
-  if (streamed && facts.ttftMs !== undefined && facts.outcome === 'client_left') {
-    const indicators = {
-      ...measuredSoFar(facts),
-      ...(e2eLate && !facts.slowReader ? { e2eGood: false } : {}),
-    }
-    const leftOut = facts.slowReader && slo.tpotMs !== undefined
-    return Object.keys(indicators).length === 0 && !leftOut
-      ? excluded('left_early')
-      : fromIndicators(indicators, leftOut)
+  const inStream = streamed && facts.ttftMs !== undefined && facts.outcome === 'client_left'
+  return inStream ? judgeLeftInStream(facts, e2eLate) : judgeLeftWaiting(facts, e2eLate)
+}
+
+function judgeLeftInStream(facts: JudgeFacts, e2eLate: boolean): SloVerdict {
+  const indicators = {
+    ...measuredSoFar(facts),
+    ...(e2eLate && !facts.slowReader ? { e2eGood: false } : {}),
   }
+  const leftOut = facts.slowReader && facts.offer.slo.tpotMs !== undefined
+  return Object.keys(indicators).length === 0 && !leftOut
+    ? excluded('left_early')
+    : fromIndicators(indicators, leftOut)
+}
+
+/** It had seen nothing yet: it left early unless what it waited for was due already. */
+function judgeLeftWaiting(facts: JudgeFacts, e2eLate: boolean): SloVerdict {
+  const { slo, streamed, sequences, maxOutputTokens } = facts.offer
   const ttftMs = ttftTargetMs(slo, facts.promptTokens)
   // An answer that never came whole has no length; the longest one that the client allowed is the fairest guess.
   const tokensPerChoice = facts.outputTokens > 0 ? facts.outputTokens / sequences : (maxOutputTokens ?? 1)

@@ -7,7 +7,7 @@ import { type Quantiles, type QuantileWindow, RollingQuantiles } from './rolling
 import { RollingSums, type SliceRow } from './rolling-sums.ts'
 import { type WindowName, windowsFor } from './windows.ts'
 
-export const SLI_NAMES = ['all', 'ttft', 'tpot', 'e2e'] as const
+const SLI_NAMES = ['all', 'ttft', 'tpot', 'e2e'] as const
 export type SliName = (typeof SLI_NAMES)[number]
 
 /** Spans of time whose quantiles are kept. */

@@ -1,4 +1,5 @@
 /** Every metric of Sluice, once: registration, docs, dashboards, rules and tests are made from this table. */
+import { SHED_REASONS } from '../core/effects.ts'
 import { OUTCOMES } from '../core/records.ts'
 import { CLASS_METRICS } from './class-metric-rows.ts'
 import { GLOBAL_METRICS } from './global-metric-rows.ts'
@@ -28,15 +29,7 @@ export const BASE_BOUNDS: Readonly<Record<BoundsName, readonly number[]>> = {
 /** Values of the labels that are no names from the file. */
 export const LABEL_VALUES = {
   outcome: OUTCOMES,
-  reason: [
-    'slo_unreachable',
-    'waiting_full',
-    'wait_expired',
-    'tenant_limit',
-    'infeasible',
-    'no_replica',
-    'draining',
-  ],
+  reason: SHED_REASONS,
   bounce: ['connect_failed', 'reset', 'engine_full', 'engine_error'],
   replicaState: ['live', 'ramping', 'suspect', 'down', 'draining'],
   trust: ['trusted', 'cautious', 'fallback'],

@@ -9,7 +9,7 @@ import { HOUR_MS, MINUTE_MS } from '../slo/windows.ts'
  * Counters of one step. `missed`: served and judged bad. In shadow mode: what enforcing would have done, and how those
  * ended that it would have served (at once or later) or shed.
  */
-export const TIMELINE_FIELDS = [
+const TIMELINE_FIELDS = [
   'good',
   'missed',
   'shed',

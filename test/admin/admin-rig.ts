@@ -1,33 +1,25 @@
 /** The admin app, asked in memory, with parts to set and the console's timer in hand. */
 import { createAdminApp } from '../../src/admin/app.ts'
 import type { AdminPorts, ReloadResult } from '../../src/admin/ports.ts'
+import { adminPorts } from '../support/admin-stage.ts'
 import { rig } from '../telemetry/rig.ts'
 
 export function setUp(change: Partial<AdminPorts> = {}) {
   const made = rig()
   const reloads: ReloadResult[] = []
   const timers = new Set<() => void>()
-  const ports: AdminPorts = {
+  const ports = adminPorts({
     observer: made.observer,
     samples: made.samples,
-    waitingByClass: () => [],
-    version: '0.1.0',
-    mode: () => 'enforce',
-    configDigest: () => 'abc',
-    configLoaded: () => true,
-    draining: () => false,
-    token: () => undefined,
     reload: async () => {
       const result = { ok: true, digest: 'new' } as const
       reloads.push(result)
       return result
     },
-    predictor: () => ({ groups: [] }),
-    advice: () => [],
     nowMs: () => made.clock.nowMs,
     unixMs: () => made.clock.unixMs,
     ...change,
-  }
+  })
   const app = createAdminApp(ports, (_periodMs, run) => {
     timers.add(run)
     return () => timers.delete(run)

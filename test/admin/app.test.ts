@@ -1,5 +1,6 @@
 /** The admin port, asked in memory. */
 import { describe, expect, it } from 'vitest'
+import type { LearntState } from '../../src/admin/learnt-json.ts'
 import type { AdminPorts } from '../../src/admin/ports.ts'
 import { offerOf, settlementOf } from '../slo/facts.ts'
 import { agent, decisionOf, good, replicaOf, shed } from '../telemetry/rig.ts'
@@ -157,11 +158,23 @@ describe('/health/slo', () => {
 })
 
 describe('/replicas', () => {
+  const learnt: LearntState = {
+    groups: [],
+    slots: {},
+    fairness: {},
+    tokensPerEvent: { m: 1.5 },
+    prefixBlocks: 7,
+    caches: {},
+  }
+
   it('tells state, ledger, gauges with their age, trust and what was learnt; no URL', async () => {
-    const { get, parts, clock } = setUp()
+    const { get, parts, clock } = setUp({ predictor: () => learnt })
     clock.nowMs = 3000
     parts.replicas = [
-      replicaOf({ gauges: { seenAtMs: 1000, runningRequests: 2, waitingRequests: 0, kvUsageRatio: 0.4 } }),
+      replicaOf({
+        limits: { maxNumSeqs: 128, maxNumBatchedTokens: 2048, kvCapacityTokens: 400_000 },
+        gauges: { seenAtMs: 1000, runningRequests: 2, waitingRequests: 0, kvUsageRatio: 0.4 },
+      }),
     ]
     const text = await (await get('/replicas')).text()
     expect(text).not.toContain('10.0.0.1')
@@ -170,14 +183,19 @@ describe('/replicas', () => {
         {
           name: 'r1',
           state: 'live',
+          limits: { max_num_seqs: 128, max_num_batched_tokens: 2048, kv_capacity_tokens: 400_000 },
           ledger: { in_flight_requests: 3, backlog_tokens: 700 },
           gauges: { age_ms: 2000 },
         },
       ],
       waiting: { requests: 2 },
       trust: [{ model: 'm', state: 'trusted' }],
-      predictor: { groups: [] },
+      predictor: { groups: [], tokens_per_event: { m: 1.5 }, prefix_blocks: 7 },
     })
+  })
+
+  it('has no predictor to tell of where nothing predicts', async () => {
+    expect((await setUp().json('/replicas')).predictor).toBeNull()
   })
 })
 

@@ -1,11 +1,8 @@
 /** The console's server side, asked in memory: the page as it comes, its stream, and who may see decisions. */
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createAdaptorServer } from '@hono/node-server'
 import { describe, expect, it } from 'vitest'
-import { createAdminApp } from '../../src/admin/app.ts'
 import { MAX_VIEWERS } from '../../src/admin/console/live.ts'
 import { offerOf, settlementOf } from '../slo/facts.ts'
+import { serveAdmin } from '../support/admin-stage.ts'
 import { until, within } from '../support/deadline.ts'
 import { RawClient } from '../support/raw-client.ts'
 import { chat, decisionOf, good, replicaOf, shed } from '../telemetry/rig.ts'
@@ -135,20 +132,18 @@ describe('the stream', () => {
   it('ends with its socket', async () => {
     const { ports } = setUp()
     const timers = new Set<() => void>()
-    const app = createAdminApp(ports, (_periodMs, run) => {
+    const served = await serveAdmin(ports, 0, (_periodMs, run) => {
       timers.add(run)
       return () => timers.delete(run)
     })
-    const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    const client = new RawClient((server.address() as AddressInfo).port)
+    const client = new RawClient(Number(new URL(served.url).port))
     client.send({ method: 'GET', path: '/live' })
     await client.waitText('retry: ')
     for (const run of timers) run()
     await client.waitText('"promises"')
     client.leave()
     await until(() => timers.size === 0, 'the timer to stop')
-    await new Promise((resolve) => server.close(resolve))
+    await served.close()
   })
 
   it('lets a slow viewer skip drawings, and lets go of one that takes nothing', async () => {

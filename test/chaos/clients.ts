@@ -1,6 +1,7 @@
 /** The clients of a chaos run: most stay to the end of their answer, the others leave in every phase or ask nonsense. */
 import type { Pool } from 'undici'
 import { type ExchangeOutcome, exchange, openPool } from '../../src/load/exchange.ts'
+import { isWhole } from '../../src/load/stream-reader.ts'
 import type { Rng } from '../../src/sim/rng.ts'
 import { RawClient } from '../support/raw-client.ts'
 import { ANSWER_TOKENS, BODY_LIMIT_BYTES, MODEL, OF_THAT_LENGTH } from './scenario.ts'
@@ -209,6 +210,6 @@ function seenOf({ status, headers, stream, fault }: ExchangeOutcome, streamed: b
   }
   if (stream.error !== undefined && !begun)
     return { end: 'refused', status, begun, reason: String(stream.error.code) }
-  const whole = streamed ? (stream.done || stream.finished) && stream.error === undefined : true
+  const whole = !streamed || isWhole(stream)
   return { end: fault === undefined && whole ? 'completed' : 'broken', status, begun }
 }

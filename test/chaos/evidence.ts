@@ -1,11 +1,12 @@
 /** What is gathered when the storm is over: what clients saw, what Sluice wrote and counts, and what is left anywhere. */
 import { eventually } from '../support/deadline.ts'
 import type { Exit, Holdings } from '../support/node-child.ts'
+import { sumOf } from '../support/page-sums.ts'
 import type { ClientRecord } from './clients.ts'
 import type { Stage } from './stage.ts'
 import { type Fault, type Reload, takesWork } from './storm.ts'
 
-/** A line of Sluice's log; a request's has the fields of docs/console.md. */
+/** A line of Sluice's log; a request's has the fields of src/telemetry/request-line.ts. */
 export interface LogLine {
   readonly level: string
   readonly event: string
@@ -46,24 +47,6 @@ export interface Evidence {
 /** Idle sockets are kept for 4 s, and each replica has two that watch it at most. */
 const SOCKETS_OF_A_WATCH = 2
 const SETTLE_LIMIT_MS = 12_000
-
-/** Sums of a counter's samples by one of its labels. */
-export function sumsBy(page: string, name: string, label: string): Record<string, number> {
-  const sums: Record<string, number> = {}
-  for (const [, labels = '', value = '0'] of page.matchAll(new RegExp(`^${name}\\{(.*)\\} (\\S+)$`, 'gm'))) {
-    const key = new RegExp(`(?:^|,)${label}="([^"]*)"`).exec(labels)?.[1] ?? ''
-    sums[key] = (sums[key] ?? 0) + Number(value)
-  }
-  return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum > 0))
-}
-
-/** The sum over all samples of a metric, labelled or not. */
-export function sumOf(page: string, name: string): number {
-  let sum = 0
-  for (const [, value = '0'] of page.matchAll(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'gm')))
-    sum += Number(value)
-  return sum
-}
 
 const NOTHING = [
   'sluice_in_flight_requests',

@@ -1,8 +1,9 @@
 /** The laws of the chaos run can be broken: each is broken here once, and nothing else with it. */
 import { describe, expect, it } from 'vitest'
 import type { Holdings } from '../support/node-child.ts'
+import { sumOf, sumsBy } from '../support/page-sums.ts'
 import { type ClientRecord, MANNERS, type Manner, REJECTIONS, type Seen } from './clients.ts'
-import { type Evidence, type LogLine, readLog, sumOf, sumsBy } from './evidence.ts'
+import { type Evidence, type LogLine, readLog } from './evidence.ts'
 import { checkLaws } from './laws.ts'
 import type { Fault, Reload } from './storm.ts'
 

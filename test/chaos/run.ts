@@ -1,8 +1,9 @@
 /** One chaos run: engines and Sluice start, the load comes, the storm blows, calm returns, and the laws are checked. */
 import { openPool } from '../../src/load/exchange.ts'
 import { Rng } from '../../src/sim/rng.ts'
+import { sumOf, sumsBy } from '../support/page-sums.ts'
 import { Clients } from './clients.ts'
-import { type Evidence, leftoversOf, readLog, recoveredStates, sumOf, sumsBy } from './evidence.ts'
+import { type Evidence, leftoversOf, readLog, recoveredStates } from './evidence.ts'
 import { ANSWER_TOKENS, MODEL, OF_THAT_LENGTH, SLOTS } from './scenario.ts'
 import { type Stage, startStage } from './stage.ts'
 import { FAULTS, Storm, type StormOptions } from './storm.ts'

@@ -1,39 +1,33 @@
 /** `top` and `explain` against an admin port that listens. */
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { createAdaptorServer } from '@hono/node-server'
+import { createServer } from 'node:http'
 import type { Command } from 'commander'
 import { afterEach, describe, expect, it } from 'vitest'
-import { createAdminApp } from '../../src/admin/app.ts'
+import { closeServer } from '../../src/cli/listen.ts'
 import { topCommand } from '../../src/cli/top.ts'
 import type { Key, Tty } from '../../src/cli/tty.ts'
 import { setUp } from '../admin/admin-rig.ts'
 import { offerOf, settlementOf } from '../slo/facts.ts'
+import { serveAdmin } from '../support/admin-stage.ts'
 import { until, within } from '../support/deadline.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { chat, decisionOf, good } from '../telemetry/rig.ts'
 import { run } from './fake-terminal.ts'
 
 const TOKEN = 'the-admin-token'
-const servers: Server[] = []
-afterEach(() => {
-  for (const server of servers.splice(0)) {
-    server.close()
-    server.closeAllConnections()
-  }
+const closing: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close()
 })
 
 async function listening(token?: string) {
   const made = setUp({ token: () => token })
-  const app = createAdminApp(made.ports)
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false }) as Server
-  servers.push(server)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
+  const { url, close } = await serveAdmin(made.ports)
+  closing.push(close)
   const offer = offerOf(chat, { requestId: 'abc', maxOutputTokens: 64 })
   made.observer.onDecision(decisionOf(offer, { atMs: 320, waitedMs: 320 }))
   const end = { ttftMs: 400, tpotMs: 30, promptTokens: 210 }
   made.observer.onSettled({ ...settlementOf({ offer, ...end }), replicaId: 'r1', predictedTtftMs: 380 })
-  return { ...made, server, url: `http://127.0.0.1:${port}` }
+  return { ...made, url, close }
 }
 
 /** A terminal in memory: keys go in, drawings come out. */
@@ -102,22 +96,21 @@ describe('sluice top', () => {
   })
 
   it('says what to do when nobody answers, or something else does', async () => {
-    const { url, server } = await listening()
-    await new Promise((resolve) => server.close(resolve))
+    const { url, close } = await listening()
+    await close()
     const nobody = await run(['top', '--url', url])
     expect(nobody.code).toBe(1)
     expect(nobody.err).toMatch(/no answer from .*ECONNREFUSED.*is that the admin port/)
-    const other = createAdaptorServer({ fetch: () => new Response('<html>') }) as Server
-    servers.push(other)
-    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const { port } = other.address() as AddressInfo
+    const other = createServer((_request, response) => response.end('<html>'))
+    closing.push(() => closeServer(other))
+    const port = await listenOnLoopback(other)
     expect((await run(['top', '--url', `http://127.0.0.1:${port}`])).err).toContain(
       'not the admin port of this version',
     )
   })
 
   it('draws on a terminal, obeys keys and sizes, outlives a lost connection, and gives the screen back', async () => {
-    const { url, server } = await listening()
+    const { url, close } = await listening()
     const screen = fakeTty()
     const last = () => screen.drawn.at(-1) ?? ''
     const terminal = { out() {}, err() {}, readStdin: async () => '', env: {}, colors: false, exitWith() {} }
@@ -137,8 +130,7 @@ describe('sluice top', () => {
           .map((line) => line.length),
       ),
     ).toBeLessThanOrEqual(50)
-    server.close()
-    server.closeAllConnections()
+    void close()
     await until(() => last().includes('OLD: no answer'), 'the loss to be shown')
     screen.press('q')
     await within(ended, 'top to end')

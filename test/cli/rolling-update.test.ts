@@ -1,12 +1,10 @@
 /** A rolling update of the built program: SIGTERM under load, streams that finish, and a clean exit. */
-import { type ChildProcess, spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { until, within } from '../support/deadline.ts'
+import { NodeChild, sluiceArgs } from '../support/node-child.ts'
 import { RawClient } from '../support/raw-client.ts'
 import {
   type ScriptedEngine,
@@ -15,14 +13,11 @@ import {
   vllmPage,
 } from '../support/scripted-engine.ts'
 
-const BINARY = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 const CHAT = { model: 'tiny', stream: true, messages: [{ role: 'user', content: 'Hello' }] }
 
 let engine: ScriptedEngine
 let folder: string
-let child: ChildProcess
-let ended: Promise<number | null>
-let log: string
+let sluice: NodeChild
 let port: number
 
 async function serve(drain: string): Promise<void> {
@@ -37,16 +32,9 @@ async function serve(drain: string): Promise<void> {
   ].join('\n')
   const path = join(folder, 'sluice.yaml')
   await writeFile(path, text)
-  child = spawn(process.execPath, [BINARY, 'serve', '-c', path], { stdio: ['ignore', 'pipe', 'pipe'] })
-  log = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream?.on('data', (bytes: Buffer) => {
-      log += bytes.toString()
-    })
-  ended = once(child, 'close').then(([code]) => code as number | null)
-  const told = /traffic {2}http:\/\/127\.0\.0\.1:(\d+)/
-  await until(() => told.test(log), 'Sluice to serve', 15_000)
-  port = Number(told.exec(log)?.[1])
+  sluice = new NodeChild({ args: sluiceArgs('serve', '-c', path), name: 'sluice', folder })
+  const [, told] = await sluice.said(/traffic {2}http:\/\/127\.0\.0\.1:(\d+)/)
+  port = Number(told)
 }
 
 beforeEach(async () => {
@@ -54,8 +42,8 @@ beforeEach(async () => {
   engine = await scriptedEngine({ metrics: vllmPage() })
 })
 afterEach(async () => {
-  child.kill('SIGKILL')
-  await within(ended, 'Sluice to end')
+  sluice.kill('SIGKILL')
+  await within(sluice.exited, 'Sluice to end')
   await engine.close()
   await rm(folder, { recursive: true })
 })
@@ -79,8 +67,8 @@ describe('a SIGTERM', { timeout: 60_000 }, () => {
     // A client that keeps its connection for the next request.
     const kept = new RawClient(port).send({ method: 'GET', path: '/health' })
     await kept.waitStatus(200)
-    child.kill('SIGTERM')
-    await until(() => log.includes('draining'), 'the drain to begin')
+    sluice.kill('SIGTERM')
+    await until(() => sluice.out.includes('draining'), 'the drain to begin')
     const before = kept.receivedBytes
     kept.send({ body: CHAT })
     await until(() => kept.received.includes('draining', before), 'the refusal')
@@ -98,20 +86,20 @@ describe('a SIGTERM', { timeout: 60_000 }, () => {
       await client.waitComplete()
       expect(client.text).toContain('[DONE]')
     }
-    expect(await within(ended, 'Sluice to end', 10_000)).toBe(0)
+    expect(await within(sluice.exited, 'Sluice to end', 10_000)).toEqual({ code: 0, signal: null })
     expect(engine.requests.filter(({ path }) => path.includes('/chat/'))).toHaveLength(10)
   })
 
   it('ends streams at the limit of the drain with a word, and still ends with 0', async () => {
     await serve('300ms')
     const [clients, exchanges] = await streams(2)
-    child.kill('SIGTERM')
+    sluice.kill('SIGTERM')
     for (const client of clients) {
       await client.waitEnded('the stream to be ended', 10_000)
       expect(client.text).toContain('"draining"')
       expect(client.text).not.toContain('[DONE]')
     }
     for (const exchange of exchanges) await exchange.waitClosed()
-    expect(await within(ended, 'Sluice to end', 10_000)).toBe(0)
+    expect(await within(sluice.exited, 'Sluice to end', 10_000)).toEqual({ code: 0, signal: null })
   })
 })

@@ -27,3 +27,10 @@ export function loaded(text: string, options: Partial<LoadOptions> = {}): Config
 export function problemsOf(result: LoadResult): readonly Problem[] {
   return result.ok ? result.warnings : result.problems
 }
+
+/** One profile that is known, and what an idle replica of it needs. */
+export const profiles = {
+  ids: ['known/gpu'],
+  floorTtftMs: (id: string) => (id === 'known/gpu' ? 40 : undefined),
+  floorTpotMs: (id: string) => (id === 'known/gpu' ? 8.25 : undefined),
+}

@@ -3,9 +3,10 @@ import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { type ServedAdmin, serveAdmin } from '../support/admin-stage.ts'
 import { CHROMIUM, startChromium } from './chromium.ts'
 import { type LiveSluice, startLiveSluice } from './live-sluice.ts'
-import { serveStage, stagedPorts } from './stage.ts'
+import { stagedPorts } from './stage.ts'
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 const CLASSES = 'auth: none\nclasses: { chat: { ttft: 5s, objective: 99% } }\ndefault_class: chat\n'
@@ -121,13 +122,13 @@ describe.skipIf(CHROMIUM === undefined)('the console in Chromium', () => {
   })
 
   it('says when the connection is lost, and comes back', async () => {
-    const first = await serveStage(stagedPorts())
+    const first = await serveAdmin(stagedPorts())
     const page = await visit(first.url)
     await isLive(page)
     await first.close()
     await page.locator('#link', { hasText: 'lost' }).waitFor()
     expect(await page.locator('#say').textContent()).toContain('connection is lost')
-    const again = await serveStage(stagedPorts(), Number(new URL(first.url).port))
+    const again = await serveAdmin(stagedPorts(), Number(new URL(first.url).port))
     await isLive(page)
     await page.close()
     await again.close()
@@ -136,9 +137,9 @@ describe.skipIf(CHROMIUM === undefined)('the console in Chromium', () => {
   })
 
   describe('with a past', () => {
-    let stage: Awaited<ReturnType<typeof serveStage>>
+    let stage: ServedAdmin
     beforeAll(async () => {
-      stage = await serveStage(stagedPorts())
+      stage = await serveAdmin(stagedPorts())
     })
     afterAll(() => stage?.close())
 
@@ -230,7 +231,7 @@ describe.skipIf(CHROMIUM === undefined)('the console in Chromium', () => {
   })
 
   it('shows decisions to whoever has the token, and hides them again', async () => {
-    const stage = await serveStage(stagedPorts({ token: () => TOKEN }))
+    const stage = await serveAdmin(stagedPorts({ token: () => TOKEN }))
     const page = await visit(stage.url)
     await isLive(page)
     expect(await page.locator('#decisions .why').count()).toBe(0)

@@ -3,8 +3,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type ServedAdmin, serveAdmin } from '../support/admin-stage.ts'
 import { CHROMIUM, startChromium } from './chromium.ts'
-import { serveStage, stagedPorts } from './stage.ts'
+import { stagedPorts } from './stage.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Whole pages, as PNG, to be looked at. */
@@ -16,11 +17,11 @@ const WEBP_QUALITY = 0.82
 
 describe.skipIf(CHROMIUM === undefined)('pictures of the console', () => {
   let browser: Browser
-  let stage: Awaited<ReturnType<typeof serveStage>>
+  let stage: ServedAdmin
 
   beforeAll(async () => {
     for (const folder of [FOLDER, PICTURES]) if (folder !== undefined) mkdirSync(folder, { recursive: true })
-    stage = await serveStage(stagedPorts())
+    stage = await serveAdmin(stagedPorts())
     browser = await startChromium()
   })
   afterAll(async () => {

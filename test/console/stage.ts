@@ -1,6 +1,4 @@
 /** A console with a past: the real gate before simulated engines, stopped in the middle of an overload. */
-import { createAdaptorServer } from '@hono/node-server'
-import { createAdminApp } from '../../src/admin/app.ts'
 import type { AdminPorts } from '../../src/admin/ports.ts'
 import { DEMO_CLASSES, DEMO_LENGTH_RATIO, DEMO_PROFILE } from '../../src/cli/demo-scenario.ts'
 import { waitingByClass } from '../../src/cli/samples.ts'
@@ -17,6 +15,7 @@ import { DAY_MS, MINUTE_MS } from '../../src/slo/windows.ts'
 import { createLog } from '../../src/telemetry/log.ts'
 import { createObserver, type Observer } from '../../src/telemetry/observer.ts'
 import type { ReplicaSample, SamplePorts } from '../../src/telemetry/samples.ts'
+import { adminPorts } from '../support/admin-stage.ts'
 
 const MODEL = 'model'
 const REPLICAS = 4
@@ -96,42 +95,14 @@ function playedPorts(): AdminPorts {
       else tell(observer, effect)
     },
   })
-  return {
+  return adminPorts({
     observer,
     samples,
     waitingByClass: () => frozen?.byClass ?? [],
-    version: '0.1.0',
-    mode: () => 'enforce',
     configDigest: () => '81d4e07ab3c2',
-    configLoaded: () => true,
-    draining: () => false,
-    token: () => undefined,
-    reload: async () => ({ ok: false, problems: [] }),
-    predictor: () => null,
-    advice: () => [],
     nowMs: () => nowMs,
     unixMs: () => LOOKED_AT_UNIX_MS,
-  }
-}
-
-/** Serves a console on loopback. */
-export async function serveStage(
-  ports: AdminPorts,
-  port = 0,
-): Promise<{ readonly url: string; close(): Promise<void> }> {
-  const app = createAdminApp(ports)
-  const server = createAdaptorServer({ fetch: app.fetch, overrideGlobalObjects: false })
-  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve())
-        if ('closeAllConnections' in server) server.closeAllConnections()
-      }),
-  }
+  })
 }
 
 interface Watcher {

@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createAgentServer } from '../../src/admin/weight.ts'
 import { UpstreamWeight } from '../../src/slo/upstream-weight.ts'
 import { until, within } from '../support/deadline.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 
 const EXAMPLE = new URL('../../config/haproxy/haproxy.cfg', import.meta.url)
 
@@ -32,8 +33,7 @@ const portOf = (server: Server) => (server.address() as AddressInfo).port
 beforeEach(async () => {
   weight = new UpstreamWeight(0)
   agent = createAgentServer(weight)
-  agent.listen(0, '127.0.0.1')
-  await once(agent, 'listening')
+  await listenOnLoopback(agent)
 })
 afterEach(async () => {
   agent.close()
@@ -61,8 +61,7 @@ describe.skipIf(HAPROXY === undefined)('a real HAProxy (skipped: not installed)'
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-haproxy-'))
     backend = createServer((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\n'))
-    backend.listen(0, '127.0.0.1')
-    await once(backend, 'listening')
+    await listenOnLoopback(backend)
     const example = await readFile(EXAMPLE, 'utf8')
     const config = example
       .replace('/run/haproxy/admin.sock', join(folder, 'admin.sock'))

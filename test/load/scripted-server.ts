@@ -1,6 +1,7 @@
 /** A server whose answers a test writes, and which shows what it was asked. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
+import { listenOnLoopback } from '../support/loopback.ts'
 
 const ANSWER =
   'data: {"choices":[{"delta":{"content":"a"}}]}\n\ndata: {"choices":[],"usage":{"completion_tokens":1}}\n\ndata: [DONE]\n\n'
@@ -43,7 +44,7 @@ export async function scripted(onRequest: (res: ServerResponse, seen: number) =>
     sockets.add(socket)
     socket.on('close', () => sockets.delete(socket))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const port = await listenOnLoopback(server)
   closers.push(
     () =>
       new Promise((resolve) => {
@@ -51,5 +52,5 @@ export async function scripted(onRequest: (res: ServerResponse, seen: number) =>
         server.closeAllConnections()
       }),
   )
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, sockets, requests }
+  return { url: `http://127.0.0.1:${port}`, sockets, requests }
 }

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { JudgeFacts, SloVerdict } from '../../src/core/records.ts'
 import type { LoadResult } from '../../src/load/outcome.ts'
-import { createTally, nearestRank } from '../../src/load/tally.ts'
+import { createTally } from '../../src/load/tally.ts'
 
 const result = (
   phase: string,
@@ -67,12 +67,5 @@ describe('tally', () => {
     const empty = createTally().summary()
     expect(empty.ttftMs).toEqual({})
     expect(empty.attainmentRatio).toBeUndefined()
-  })
-
-  it('takes the nearest rank', () => {
-    const hundred = Array.from({ length: 100 }, (_, index) => index + 1)
-    expect([nearestRank(hundred, 0.5), nearestRank(hundred, 0.99), nearestRank([7], 0.99)]).toEqual([
-      50, 99, 7,
-    ])
   })
 })

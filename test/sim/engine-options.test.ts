@@ -45,6 +45,22 @@ function drain(
   return seen
 }
 
+/** The longest pause of a stream before whose engine those prompts come together. */
+function worstGapMs(options: ReplicaEngineOptions, prompts: readonly number[]): number {
+  const engine = createEngine(options)
+  engine.submit(request('stream', 20, 60), 0)
+  engine.advanceTo(300, () => {})
+  for (const [at, promptTokens] of prompts.entries()) engine.submit(request(`p${at}`, promptTokens, 1), 300)
+  let lastAtMs = 0
+  let worstMs = 0
+  drain(engine, (report) => {
+    if (!report.emitted.some(({ requestId }) => requestId === 'stream')) return
+    if (lastAtMs > 0) worstMs = Math.max(worstMs, report.endedAtMs - lastAtMs)
+    lastAtMs = report.endedAtMs
+  })
+  return worstMs
+}
+
 describe('speculation', () => {
   const speculative = { draftTokens: 4, acceptanceRatio: 0.7, draftCostRatio: 0.05 }
 
@@ -126,21 +142,8 @@ describe('whole prompts', () => {
   })
 
   it('stall a running stream for longer than chunks do', () => {
-    const worstGapMs = (chunkedPrefill: boolean) => {
-      const engine = createEngine({ ...whole, chunkedPrefill })
-      engine.submit(request('stream', 20, 40), 0)
-      engine.advanceTo(300, () => {})
-      engine.submit(request('long', 1800, 1), 300)
-      let lastAtMs = 0
-      let worstMs = 0
-      drain(engine, (report) => {
-        if (!report.emitted.some(({ requestId }) => requestId === 'stream')) return
-        if (lastAtMs > 0) worstMs = Math.max(worstMs, report.endedAtMs - lastAtMs)
-        lastAtMs = report.endedAtMs
-      })
-      return worstMs
-    }
-    expect(worstGapMs(false)).toBeGreaterThan(2.5 * worstGapMs(true))
+    const gapMs = (chunkedPrefill: boolean) => worstGapMs({ ...whole, chunkedPrefill }, [1800])
+    expect(gapMs(false)).toBeGreaterThan(2.5 * gapMs(true))
   })
 
   it('need a budget that takes the longest', () => {
@@ -166,22 +169,10 @@ describe('pools behind one address', () => {
   })
 
   it('keep prompts out of the way of streams', () => {
-    const worstGapMs = (options: ReplicaEngineOptions) => {
-      const engine = createEngine(options)
-      engine.submit(request('stream', 20, 60), 0)
-      engine.advanceTo(300, () => {})
-      for (let at = 0; at < 5; at++) engine.submit(request(`p${at}`, 2000, 1), 300)
-      let lastAtMs = 0
-      let worstMs = 0
-      drain(engine, (report) => {
-        if (!report.emitted.some(({ requestId }) => requestId === 'stream')) return
-        if (lastAtMs > 0) worstMs = Math.max(worstMs, report.endedAtMs - lastAtMs)
-        lastAtMs = report.endedAtMs
-      })
-      return worstMs
-    }
-    expect(worstGapMs({ profile: SLOW })).toBeGreaterThan(100)
-    expect(worstGapMs({ ...pools, disaggregated: { ...disaggregated, decodeEngines: 1 } })).toBeLessThan(35)
+    const prompts = [2000, 2000, 2000, 2000, 2000]
+    const apart = { ...pools, disaggregated: { ...disaggregated, decodeEngines: 1 } }
+    expect(worstGapMs({ profile: SLOW }, prompts)).toBeGreaterThan(100)
+    expect(worstGapMs(apart, prompts)).toBeLessThan(35)
   })
 
   it('send one transfer at a time', () => {

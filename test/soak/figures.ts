@@ -1,5 +1,4 @@
 /** What must stay flat over a soak, and what the samples of it say: slopes, their doubt, and the verdict. */
-
 import { fitLine } from '../support/line-fit.ts'
 import type { Holdings } from '../support/node-child.ts'
 
@@ -22,7 +21,7 @@ interface Figure {
  * as a whole is given eight times as much, since allocators round up and give back late: 16 MB over a million requests.
  * Of things that are counted, one per thousand requests is a leak.
  */
-export const FIGURES: readonly Figure[] = [
+const FIGURES: readonly Figure[] = [
   { name: 'heap', unit: 'bytes', of: ({ heapBytes }) => heapBytes, limit: 2000 },
   { name: 'external', unit: 'bytes', of: ({ externalBytes }) => externalBytes, limit: 2000 },
   { name: 'resident', unit: 'bytes', of: ({ rssBytes }) => rssBytes, limit: 16_000 },

@@ -1,4 +1,5 @@
 /** Waits that end: each has a limit and says what it was waiting for. */
+export { eventually } from '../../bench/waiting.mjs'
 
 /** The promise's value, or an error naming `label` when it takes longer than `limitMs`. */
 export async function within<T>(promise: Promise<T>, label: string, limitMs = 5000): Promise<T> {
@@ -19,21 +20,6 @@ export async function until(holds: () => boolean, label: string, limitMs = 5000)
   while (!holds()) {
     if (performance.now() > giveUpAtMs) throw new Error(`waited ${limitMs} ms until ${label}`)
     await new Promise((resolve) => setImmediate(resolve))
-  }
-}
-
-/** Looks every `everyMs` until `look` gives something true, and resolves to that: for what is asked of other processes. */
-export async function eventually<T>(
-  label: string,
-  limitMs: number,
-  look: () => Promise<T>,
-  everyMs = 50,
-): Promise<T> {
-  for (const giveUpAtMs = performance.now() + limitMs; ; ) {
-    const found = await look()
-    if (found) return found
-    if (performance.now() > giveUpAtMs) throw new Error(`waited ${limitMs} ms for ${label}`)
-    await new Promise((resolve) => setTimeout(resolve, everyMs))
   }
 }
 

@@ -1,12 +1,11 @@
 /** Finds a port for a program that can't be told to take any and to say which. */
 import { createServer } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 
 /** A port of loopback that was free a moment ago. */
 export async function freePort(): Promise<number> {
   const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
+  const port = await listenOnLoopback(server)
   await new Promise((resolve) => server.close(resolve))
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+  return port
 }

@@ -2,6 +2,7 @@
 import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { until } from './deadline.ts'
+import { listenOnLoopback } from './loopback.ts'
 import { metricsIn, type SeenMetric, type SeenSpan, spansIn } from './otlp-shapes.ts'
 import { decodeRequest } from './otlp-wire.ts'
 
@@ -62,7 +63,7 @@ export class OtlpReceiver {
   }
 
   async listen(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    await listenOnLoopback(this.#server)
   }
 
   async close(): Promise<void> {

@@ -122,7 +122,7 @@ function scalar(type: string, raw: Buffer | bigint): unknown {
 }
 
 /** One protobuf message; fields that the table lacks are passed over, as a receiver must. */
-export function decodeMessage(name: string, body: Buffer): Plain {
+function decodeMessage(name: string, body: Buffer): Plain {
   const fields = MESSAGES[name] ?? {}
   const message: Plain = {}
   const bytes = new Bytes(body)

@@ -1,7 +1,7 @@
 /** A cheap engine for volume on bare sockets: each request says in its `user` member how it wants to end. */
-
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
+import { listenOnLoopback } from './loopback.ts'
 import { vllmPage } from './scripted-engine.ts'
 import { chatChunk } from './scripted-exchange.ts'
 
@@ -67,7 +67,7 @@ export class UnrulyEngine {
   }
 
   async listen(): Promise<this> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve))
+    await listenOnLoopback(this.#server)
     return this
   }
 

@@ -228,7 +228,7 @@ export async function requestsAt(port) {
 }
 
 /** Ports that have a pid file of ours. */
-export function knownPorts() {
+function knownPorts() {
   if (!existsSync(STATE)) return []
   return readdirSync(STATE).flatMap((name) => (/^\d+\.pid$/.test(name) ? [Number.parseInt(name, 10)] : []))
 }

@@ -1,6 +1,4 @@
 /** The decider and a worker in one process, over their real link: what one must know of the other. */
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/load.ts'
 import { createGate } from '../../src/core/gate.ts'
@@ -14,6 +12,7 @@ import { Decider } from '../../src/workers/decider.ts'
 import { ToldTraffic } from '../../src/workers/told-traffic.ts'
 import { Worker } from '../../src/workers/worker.ts'
 import { settingsOf } from '../core/core-rig.ts'
+import { listenOnLoopback } from '../support/loopback.ts'
 import { RawClient } from '../support/raw-client.ts'
 
 const YAML = `mode: enforce
@@ -40,9 +39,8 @@ async function open(headroom: () => Ratio | undefined): Promise<number> {
     fleet: { replica: () => undefined, reports: () => [], place: () => undefined },
     onNotice: nothing,
   })
-  decider.server.listen(0, '127.0.0.1')
   closing.push(() => decider.close())
-  await once(decider.server, 'listening')
+  const deciderPort = await listenOnLoopback(decider.server)
   const loaded = loadConfig(YAML, { fileName: 'sluice.yaml', env: {} })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
   const health = { cpuSec: 0, residentBytes: 0, loopLagP99Ms: 0 }
@@ -51,12 +49,10 @@ async function open(headroom: () => Ratio | undefined): Promise<number> {
     ...{ onWelcome: nothing, onNotice: nothing, onFault: nothing },
   })
   closing.push(() => worker.close())
-  worker.goTo({ port: (decider.server.address() as AddressInfo).port, token: 'secret' })
+  worker.goTo({ port: deciderPort, token: 'secret' })
   const server = createTrafficServer({ edge: worker.edge, observer, rng: Math.random })
-  server.listen(0, '127.0.0.1')
   closing.push(() => server.close())
-  await once(server, 'listening')
-  return (server.address() as AddressInfo).port
+  return listenOnLoopback(server)
 }
 
 it('a worker reports the load that the decider knows to clients that ask', async () => {
