@@ -36,7 +36,7 @@ export const PLANS = {
     factors: { loads: [1, 2], seeds: 3 },
     /** The strongest rival is too slow to simulate for so many workloads. */
     robust: { loads: [1, 2], rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'] },
-    cold: { load: 2, watchedMs: 36_000, seeds: 2, arms: ['sluice'] },
+    cold: { load: 2, watchedMs: 36_000, seeds: 2, arms: ['sluice', 'clairvoyant'] },
     faults: { load: 1.5, seeds: 2 },
     tenants: { load: 2, seeds: 3 },
     /** The rivals that are set up in practice, and the strongest one. */
