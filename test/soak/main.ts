@@ -5,9 +5,9 @@
  *                        [--samples 40]
  *
  * Sluice as built, with its log, its accounts and enforcing, before fast engines in a process beside it. Requests stream
- * or not, are refused, broken, left by their clients in every phase, or shed for their tenant's limit. From time to
- * time the clients rest, and what the process holds is counted after a full collection. Lines are fitted to the samples after the
- * first fifth. Exits with 0 when nothing leaks; stops by itself at the first sample after that many minutes.
+ * or not, are refused, broken, left by their clients in every phase, or shed for their tenant's limit. For each sample
+ * the clients rest, and what the process holds is counted after a full collection. Lines are fitted to the samples
+ * after the first fifth. Exits with 0 when nothing leaks; stops by itself at the first sample after that many minutes.
  *
  * One request in ninety meets an engine that calls itself full, which earns it, and one more, a rest of up to 0.2 s: with
  * two engines all would rest half of the time.
