@@ -1,7 +1,9 @@
 /**
  * What `workers: 2` costs and keeps, beside one process. Prints tables and, last, one JSON object.
  *
- *   (a) CPU per streamed frame and per request, all processes of a Sluice together, in interleaved passes;
+ *   (a) CPU per streamed frame and per request, all processes of a Sluice together, in interleaved passes; and of one
+ *       process with half of the streams, which wakes for as few frames at a time as each of two workers: no link
+ *       between processes can cost less than that;
  *   (b) goodput at 1.5x of what two simulated engines can serve well, and how the requests split over the workers.
  *
  * Usage: npm run bench:workers -- [--only cpu|goodput] [--passes 3] [--streams 100] [--tokens 128] [--rounds 2]
@@ -84,7 +86,7 @@ async function main() {
   const result = { node: process.version, cpu: cpus()[0]?.model, cores: cpus().length }
   if (values.only !== 'goodput') {
     result.cpu_us = await measureRelayCpu({
-      peers: [peerWith(1), peerWith(2)],
+      peers: [peerWith(1), peerWith(2), { ...peerWith(1), name: 'one, half the streams', streamsRatio: 0.5 }],
       passes: Number(values.passes),
       streams: Number(values.streams),
       tokens: Number(values.tokens),

@@ -44,7 +44,9 @@ export async function measureRelayCpu(options) {
       for (let turn = 0; turn < proxies.length; turn++) {
         const proxy = proxies[(pass + turn) % proxies.length]
         say(`relay: pass ${pass + 1}/${passes}, ${proxy.peer.name}`)
-        rows.push({ peer: proxy.peer.name, pass, ...(await costOf(proxy, load, long)) })
+        // A peer may be there to show what fewer streams cost.
+        const own = { ...long, streams: streams * (proxy.peer.streamsRatio ?? 1) }
+        rows.push({ peer: proxy.peer.name, pass, ...(await costOf(proxy, load, own)) })
       }
       say(`relay: pass ${pass + 1}/${passes}, direct`)
       const direct = await load({ ...long, port: ports[0] })

@@ -157,6 +157,8 @@ export class Gate {
     const ledger = this.#permits.ledger(permitId)
     const inFlight = this.#permits.release(permitId)
     const settlement = settleInFlight(inFlight, report, this.#judge)
+    // A place is free there, whatever it said before.
+    ledger.fullUntilAtMs = Number.NEGATIVE_INFINITY
     for (const learner of this.#learners) learner.settled(inFlight, ledger, report, settlement.verdict, nowMs)
     this.#permits.dropIfGone(ledger)
     this.#leave(inFlight.offer)

@@ -142,7 +142,7 @@ export class Dispatcher implements RelayOwner {
     const story = this.#stories.get(relay.intake.offer.requestId)
     if (story !== undefined) {
       delete story.relay
-      story.lastFailure = message
+      story.lastFailure = { cause, message }
       story.trace?.bounced(cause, this.#clock.nowMs())
     }
     this.#observer.onBounced(relay.replica.id, cause, message)
@@ -210,9 +210,10 @@ export class Dispatcher implements RelayOwner {
       this.tell({ kind: 'bounce', permitId, cause: 'connect_failed' })
       return
     }
-    const { intake, answer, trace } = story
+    const { intake, answer, trace, lastFailure } = story
     answer.set(decisionHeaders(record, replica.name))
-    const relay = new Relay({ permitId, intake, answer, replica, clock: this.#clock, owner: this })
+    const facts = { permitId, intake, answer, replica, failedBefore: lastFailure?.cause }
+    const relay = new Relay({ ...facts, clock: this.#clock, owner: this })
     story.relay = relay
     this.#streams.add(relay)
     try {
@@ -264,7 +265,7 @@ export class Dispatcher implements RelayOwner {
   }
 
   #failureOf(requestId: RequestId): string {
-    return this.#stories.get(requestId)?.lastFailure ?? 'the replica failed before any content'
+    return this.#stories.get(requestId)?.lastFailure?.message ?? 'the replica failed before any content'
   }
 
   #flush(replicaId: ReplicaId): void {

@@ -5,8 +5,7 @@ import type { Ms } from '../core/units.ts'
 import type { ResponseHeaders } from '../engines/adapter.ts'
 import { renamingTap } from '../engines/rename.ts'
 import { spliceBody } from '../engines/splice.ts'
-import type { ErrorCode } from '../errors.ts'
-import type { Replica, ToldFault, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
+import type { Blame, Replica, UpstreamFault, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import type { ClientAnswer } from './answer.ts'
 import type { Clock } from './clock.ts'
 import { EncodedBody, isEncoded } from './encoded-body.ts'
@@ -34,6 +33,8 @@ export interface RelayOptions {
   readonly intake: Intake
   readonly answer: ClientAnswer
   readonly replica: Replica
+  /** How the attempt before this one failed, at another replica. */
+  readonly failedBefore: BounceCause | undefined
   readonly clock: Clock
   readonly owner: RelayOwner
 }
@@ -43,6 +44,7 @@ export class Relay implements UpstreamHandler, BodyExits {
   readonly intake: Intake
   readonly answer: ClientAnswer
   readonly replica: Replica
+  readonly #failedBefore: BounceCause | undefined
   readonly tally = newTally()
   readonly #clock: Clock
   readonly #owner: RelayOwner
@@ -63,6 +65,7 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.intake = options.intake
     this.answer = options.answer
     this.replica = options.replica
+    this.#failedBefore = options.failedBefore
     this.#clock = options.clock
     this.#owner = options.owner
     this.#heardAtMs = options.clock.nowMs()
@@ -82,18 +85,13 @@ export class Relay implements UpstreamHandler, BodyExits {
     const { headers, body, outbound, offer, settings } = this.intake
     const { route, scheduling } = outbound
     const { firstByteMs, betweenBytesMs } = settings.timeouts
+    const engineId = engineRequestId(offer.requestId, this.permitId)
     this.answer.onDrain = () => this.#resume()
     this.#stream = this.replica.open(
       {
         method: 'POST',
         path: route.path,
-        headers: outboundHeaders(
-          headers,
-          this.adapter,
-          { scheduling },
-          engineRequestId(offer.requestId, this.permitId),
-          trace,
-        ),
+        headers: outboundHeaders(headers, this.adapter, { scheduling }, engineId, trace),
         body: spliceBody(body.bytes, bodyEdits(outbound, this.adapter)),
         // The sweep below knows more (content, comments, our own pauses); these are its safety net.
         firstByteTimeoutMs: this.#firstByteMs() * 1.5,
@@ -133,13 +131,13 @@ export class Relay implements UpstreamHandler, BodyExits {
   onFault(fault: UpstreamFault): void {
     this.#closed = true
     if (this.#over || this.#hasEnded()) return
-    this.#blame(fault)
+    const cause = fault.phase === 'connect' ? 'connect_failed' : 'reset'
+    const timedOut = fault.cause === 'timeout' && cause === 'reset'
     const message = `${this.replica.name}: ${fault.message}`
-    if (fault.cause === 'timeout' && fault.phase !== 'connect') {
-      this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
-    } else if (this.#body?.started === true) {
-      this.#giveUp('upstream_failed', message, 'upstream_failed', 'truncated')
-    } else this.#bounce(fault.phase === 'connect' ? 'connect_failed' : 'reset', message)
+    if (timedOut || this.#body?.started === true) {
+      this.#blame(fault)
+      this.#giveUp(timedOut ? 'upstream_timeout' : 'upstream_failed', message)
+    } else this.#bounce(cause, message, fault)
   }
 
   /** Looks after time: silence of either side and heartbeats. To be called a few times a second. */
@@ -160,7 +158,7 @@ export class Relay implements UpstreamHandler, BodyExits {
       const limit = started ? 'timeouts.between_bytes' : before
       const silence = `has sent nothing for ${limitMs} ms (${limit})`
       this.#blame({ cause: 'no_progress', message: silence })
-      this.#giveUp('upstream_timeout', `${this.replica.name} ${silence}`, 'upstream_timeout', 'truncated')
+      this.#giveUp('upstream_timeout', `${this.replica.name} ${silence}`)
       return
     }
     if (!offer.streamed || this.#body?.betweenFrames === false) return
@@ -175,13 +173,12 @@ export class Relay implements UpstreamHandler, BodyExits {
 
   /** `limits.request` is over. */
   expire(): void {
-    const message = 'the request took longer than limits.request'
-    this.#giveUp('upstream_timeout', message, 'upstream_timeout', 'truncated')
+    this.#giveUp('upstream_timeout', 'the request took longer than limits.request')
   }
 
   /** Shutting down, and the time for finishing is over. */
   drain(): void {
-    this.#giveUp('draining', 'this Sluice is shutting down', 'draining', 'draining')
+    this.#giveUp('draining', 'this Sluice is shutting down')
   }
 
   write(bytes: Uint8Array, nowMs: Ms): void {
@@ -203,9 +200,7 @@ export class Relay implements UpstreamHandler, BodyExits {
   }
 
   bounce(cause: BounceCause, message: string, blamed: boolean): void {
-    const told = `${this.replica.name}: ${message}`
-    if (blamed) this.replica.reportFault({ cause: 'status', message })
-    this.#bounce(cause, told)
+    this.#bounce(cause, `${this.replica.name}: ${message}`, blamed ? { cause: 'status', message } : undefined)
   }
 
   broke(message: string): void {
@@ -228,14 +223,16 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#owner.firstToken(this)
   }
 
-  #blame(fault: UpstreamFault | ToldFault): void {
+  #blame(fault: Blame): void {
     if (this.#blamed) return
     this.#blamed = true
     this.replica.reportFault(fault)
   }
 
-  #bounce(cause: BounceCause, message: string): void {
+  #bounce(cause: BounceCause, message: string, fault?: Blame): void {
     if (this.#over) return
+    const repeated = cause === this.#failedBefore
+    if (fault !== undefined) this.#blame(repeated ? { ...fault, repeated } : fault)
     this.#leave()
     this.#owner.bounced(this, cause, message)
   }
@@ -250,13 +247,13 @@ export class Relay implements UpstreamHandler, BodyExits {
   }
 
   /** Ends it from our side: with words while they can still be said, else by a cut. */
-  #giveUp(code: ErrorCode, message: string, before: SettleOutcome, after: SettleOutcome): void {
+  #giveUp(code: 'upstream_timeout' | 'upstream_failed' | 'draining', message: string): void {
     if (this.#over || this.#hasEnded()) return
     const started = this.#body?.started === true
     if (!started) this.answer.refuse(code, message)
     else if (this.#body?.betweenFrames === true) this.answer.endWithEvent(code, message)
     else this.answer.cut()
-    this.finish(started ? after : before)
+    this.finish(started && code !== 'draining' ? 'truncated' : code)
   }
 
   #dropStalledClient(): void {

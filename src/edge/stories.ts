@@ -1,5 +1,5 @@
 /** The requests between their offer and their last byte, and the wish to know when there are none. */
-import type { PermitId } from '../core/events.ts'
+import type { BounceCause, PermitId } from '../core/events.ts'
 import type { ExchangeFacts } from '../core/records.ts'
 import type { RequestId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
@@ -17,8 +17,8 @@ export interface Story {
   readonly trace: RequestTrace | undefined
   /** Its attempt under way; absent while it waits. */
   relay?: Relay
-  /** What its last attempt said when it failed. */
-  lastFailure?: string
+  /** How its first attempt failed, and what it or the second said then. */
+  lastFailure?: { readonly cause: BounceCause; readonly message: string }
 }
 
 export class Stories {

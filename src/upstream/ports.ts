@@ -33,6 +33,9 @@ export interface ToldFault {
   readonly message: string
 }
 
+/** What a breaker is told. `repeated`: the request has failed on another replica before, in the same way. */
+export type Blame = (UpstreamFault | ToldFault) & { readonly repeated?: boolean }
+
 /** Exactly one of `onEnd` and `onFault` is called, once, and nothing after it. Never called inside `open`. */
 export interface UpstreamHandler {
   onHeaders(status: number, headers: Readonly<Record<string, string | string[]>>): void
@@ -59,7 +62,7 @@ export interface Replica {
   readonly adapter: EngineAdapter
   open(request: OpenRequest, handler: UpstreamHandler): UpstreamStream
   /** A fault of the replica itself, for the breaker (client aborts, 429 and 503 are none). */
-  reportFault(fault: UpstreamFault | ToldFault): void
+  reportFault(fault: Blame): void
   /** An exchange that brought its first content, for the ramp. */
   reportContent(): void
   /** An exchange that ended without a fault of the replica, for the breaker. */

@@ -7,14 +7,7 @@ import { saysDraining } from '../engines/failures.ts'
 import { BREAKER_DEFAULTS, type Breaker, type BreakerOptions, createBreaker } from './breaker.ts'
 import type { Clock } from './clock.ts'
 import { Connection } from './connection.ts'
-import type {
-  OpenRequest,
-  Replica,
-  ToldFault,
-  UpstreamFault,
-  UpstreamHandler,
-  UpstreamStream,
-} from './ports.ts'
+import type { Blame, OpenRequest, Replica, UpstreamHandler, UpstreamStream } from './ports.ts'
 import { PROBE_DEADLINE_MS, probe } from './probe.ts'
 import {
   deriveState,
@@ -152,13 +145,13 @@ export class UpstreamReplica implements Replica {
     return this.#traffic.open(request, handler)
   }
 
-  reportFault(fault: UpstreamFault | ToldFault): void {
+  reportFault(fault: Blame): void {
     if (fault.cause === 'aborted' || this.#closed) return
     if (fault.cause === 'status' && saysDraining(fault.message)) {
       this.#toldDrainingAtMs = this.#clock.nowMs()
     } else {
       if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
-      this.#breaker.fault(fault.message)
+      if (!mayBeRequests(fault)) this.#breaker.fault(fault.message)
     }
     this.refresh()
   }
@@ -289,4 +282,12 @@ export class UpstreamReplica implements Replica {
     if (result.passed) this.#lastProbePassedAtMs = nowMs
     return result
   }
+}
+
+/**
+ * What fails wherever it is sent may be at fault itself, and is held against one replica alone: a few such requests
+ * would close a whole pool. No request keeps a connection from standing.
+ */
+function mayBeRequests(fault: Blame): boolean {
+  return fault.repeated === true && !('phase' in fault && fault.phase === 'connect')
 }

@@ -9,7 +9,7 @@ import type { Ms, Ratio } from '../core/units.ts'
 import type { Home } from '../edge/stored-responses.ts'
 import type { EngineKind } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
-import type { ToldFault, UpstreamFault } from '../upstream/ports.ts'
+import type { Blame } from '../upstream/ports.ts'
 
 /** What a worker tells the gate; the rest of the gate's events arise at the decider itself. */
 export type WorkerEvent = Extract<
@@ -77,7 +77,7 @@ export type FromWorker =
   | {
       readonly kind: 'replicaFault'
       readonly replicaId: ReplicaId
-      readonly fault: UpstreamFault | ToldFault
+      readonly fault: Blame
     }
   /** It brought its first content, or an exchange with it ended well. */
   | { readonly kind: 'replicaWorked'; readonly replicaId: ReplicaId; readonly ended: boolean }

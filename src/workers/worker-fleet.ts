@@ -6,14 +6,7 @@ import type { EngineAdapter } from '../engines/adapter.ts'
 import { engineAdapter } from '../engines/registry.ts'
 import { type Clock, systemClock } from '../upstream/clock.ts'
 import { Connection } from '../upstream/connection.ts'
-import type {
-  OpenRequest,
-  Replica,
-  ToldFault,
-  UpstreamFault,
-  UpstreamHandler,
-  UpstreamStream,
-} from '../upstream/ports.ts'
+import type { Blame, OpenRequest, Replica, UpstreamHandler, UpstreamStream } from '../upstream/ports.ts'
 import { OWN_ORIGIN_MS } from './instants.ts'
 import type { FromWorker, ReplicaNews, TrafficSigns } from './wire.ts'
 
@@ -49,7 +42,7 @@ class WorkerReplica implements Replica {
     return this.connection.open(request, handler)
   }
 
-  reportFault(fault: UpstreamFault | ToldFault): void {
+  reportFault(fault: Blame): void {
     if (fault.cause !== 'aborted') this.#send({ kind: 'replicaFault', replicaId: this.id, fault })
   }
 

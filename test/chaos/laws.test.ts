@@ -8,6 +8,7 @@ import { checkLaws } from './laws.ts'
 import type { Fault, Reload } from './storm.ts'
 
 const HELD: Holdings = {
+  cpuSec: 1,
   rssBytes: 1e8,
   heapBytes: 1e7,
   externalBytes: 1e6,

@@ -72,6 +72,24 @@ describe('a reroute', () => {
     expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
   })
 
+  it('leaves a full replica alone for 0.2 s, or until something that ran there ends', () => {
+    const gate = gateWith({ scheduler: createSluice() }, ['r1'])
+    const slo = sloOf({ maxWaitMs: 60_000, overload: 'wait' })
+    const sent = (effects: readonly GateEffect[]) => effects.filter(({ kind }) => kind === 'dispatch').length
+    const offer = () => ({ kind: 'offer', offer: someOffer({ slo }) }) as const
+    const running = dispatchOf(gate.handle(offer(), 0))
+    gate.handle({ kind: 'firstToken', permitId: running.permitId }, 20)
+    const refused = dispatchOf(gate.handle(offer(), 30))
+    gate.handle({ kind: 'bounce', permitId: refused.permitId, cause: 'engine_full' }, 40)
+    expect(sent(gate.handle(offer(), 50))).toBe(0)
+    const report = { outcome: 'completed', endedAtMs: 60, contentEvents: 1 } as const
+    const next = gate.handle({ kind: 'settle', permitId: running.permitId, report }, 60)
+    expect(sent(next)).toBe(2)
+    gate.handle({ kind: 'bounce', permitId: dispatchOf(next).permitId, cause: 'engine_full' }, 70)
+    expect(sent(gate.handle(offer(), 269))).toBe(0)
+    expect(sent(gate.handle({ kind: 'tick' }, 270))).toBe(1)
+  })
+
   it('leaves a waiter the patience that it had when it was sent: a failed attempt is no waiting', () => {
     const state = { open: false }
     const gate = gateWith({ scheduler: holding(state) })

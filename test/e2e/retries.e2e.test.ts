@@ -125,6 +125,40 @@ describe('a second attempt', () => {
   })
 })
 
+describe('a request that fails before any content on one engine after the other', () => {
+  it.each<[string, string, (exchange: ScriptedExchange) => void]>([
+    ['an error', 'status', (e) => e.refuse(500)],
+    ['an error event', 'status', (e) => e.head().error(500, 'boom')],
+    ['a reset', 'reset', (e) => e.reset()],
+    ['a stream without content', 'status', (e) => e.head().role().end()],
+  ])('is held against the first, since it may be its own doing: %s', async (_name, cause, fail) => {
+    await start({ engines: 2 })
+    for (const engine of rig.engines) engine.on('/v1/chat/completions', fail)
+    await rig.chat().waitStatus(502)
+    await rig.settled()
+    expect(rig.told).toEqual([cause, `${cause} again`])
+  })
+
+  it('is held against both when they fail in different ways', async () => {
+    await start({ engines: 2 })
+    rig.engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+    second().on('/v1/chat/completions', (exchange) => exchange.reset())
+    await rig.chat().waitStatus(502)
+    await rig.settled()
+    expect(rig.told).toEqual(['status', 'reset'])
+  })
+
+  it('is held against an engine whose stream breaks after content', async () => {
+    await start({ engines: 2 })
+    rig.engine.on('/v1/chat/completions', (exchange) => exchange.reset())
+    const client = rig.chat()
+    ;(await second().nextRequest()).head().tokens(2).reset()
+    await until(() => client.complete || client.ended, 'the cut')
+    await rig.settled()
+    expect(rig.told).toEqual(['reset', 'reset'])
+  })
+})
+
 describe('an engine that closes idle connections', () => {
   it('just as they are used again costs no request', async () => {
     await start({ engine: { keepAliveMs: 3 } })

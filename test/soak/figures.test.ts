@@ -9,7 +9,7 @@ function samples(risePerRequest: number, noiseBytes: number, requests = 1_000_00
   return Array.from({ length: 40 }, (_, at) => {
     const done = (requests * (at + 1)) / 40
     const heapBytes = 3e7 + risePerRequest * done + noiseBytes * rng.normal()
-    const flat = { externalBytes: 5e6, handles: { Timeout: 3 }, listeners: 90, timers: 9 }
+    const flat = { cpuSec: 1, externalBytes: 5e6, handles: { Timeout: 3 }, listeners: 90, timers: 9 }
     return {
       requests: done,
       holdings: { ...flat, heapBytes, rssBytes: 2e8, mapEntries: 400, setEntries: 20 },

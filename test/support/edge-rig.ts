@@ -91,7 +91,7 @@ export class Rig {
   readonly bounces: string[] = []
   readonly rejections: string[] = []
   readonly faults: unknown[] = []
-  /** What replicas were told for their breakers, in order: `success`, or the cause of a fault. */
+  /** What replicas were told for their breakers, in order: `success`, or the cause of a fault, `again` when it repeats. */
   readonly told: string[] = []
   /** Body bytes that replicas have handed to the edge. */
   upstreamBytes = 0
@@ -261,7 +261,7 @@ function replicaOf(
           onEnd: () => handler.onEnd(),
           onFault: (fault) => handler.onFault(fault),
         }),
-      reportFault: ({ cause }) => told.push(cause),
+      reportFault: ({ cause, repeated }) => told.push(repeated === true ? `${cause} again` : cause),
       reportContent: () => undefined,
       reportSuccess: () => told.push('success'),
     },

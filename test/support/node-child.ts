@@ -23,6 +23,8 @@ export interface Exit {
 
 /** What a process holds, as `process-probe.mjs` tells it. */
 export interface Holdings {
+  /** CPU that it has used since its start, but for answering this. */
+  readonly cpuSec: number
   readonly rssBytes: number
   readonly heapBytes: number
   readonly externalBytes: number

@@ -71,13 +71,23 @@ function heapSums() {
   return sums
 }
 
+const cpuUsedSec = () => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1e6
+}
+/** What these questions themselves have used. */
+let askedSec = 0
+
 function holdings() {
+  const atSec = cpuUsedSec()
+  const cpuSec = atSec - askedSec
   const sums = heapSums()
   collect()
   const { rss, heapUsed, external } = process.memoryUsage()
   const handles = {}
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
-  return { rssBytes: rss, heapBytes: heapUsed, externalBytes: external, handles, ...sums }
+  askedSec += cpuUsedSec() - atSec
+  return { cpuSec, rssBytes: rss, heapBytes: heapUsed, externalBytes: external, handles, ...sums }
 }
 
 process.on('message', ({ id, kind }) => {

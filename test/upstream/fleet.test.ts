@@ -90,6 +90,37 @@ describe('a replica', () => {
     await rig.untilState('m-1', 'live')
   })
 
+  it('is not blamed for a request that has failed elsewhere too, but for each connection that failed', async () => {
+    const engine = await rig.engineWith()
+    rig.start(config(model('m', [engine.url])))
+    await rig.untilScraped('m-1')
+    const replica = rig.fleet.replica('m-1')
+    const repeated = true
+    for (let index = 0; index < 10; index += 1) {
+      replica?.reportFault({ cause: 'status', message: 'status 500', repeated })
+      replica?.reportFault({ phase: 'headers', cause: 'reset', sent: true, message: 'reset', repeated })
+    }
+    expect(rig.reportOf('m-1')?.state).toBe('live')
+    for (let index = 0; index < 3; index += 1)
+      replica?.reportFault({
+        phase: 'connect',
+        cause: 'timeout',
+        sent: false,
+        message: 'no answer',
+        repeated,
+      })
+    await rig.untilState('m-1', 'down')
+  })
+
+  it('hears that an engine is going down, whoever said so before', async () => {
+    const engine = await rig.engineWith()
+    rig.start(config(model('m', [engine.url])))
+    await rig.untilScraped('m-1')
+    const message = 'cannot schedule new futures after shutdown'
+    rig.fleet.replica('m-1')?.reportFault({ cause: 'status', message, repeated: true })
+    expect(rig.reportOf('m-1')?.state).toBe('draining')
+  })
+
   it('comes back however its probes went: hanging, refused, cut, or cancelled by a new configuration', async () => {
     const engine = await rig.engineWith()
     rig.start(config(model('m', [engine.url])))

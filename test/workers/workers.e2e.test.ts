@@ -45,10 +45,7 @@ describe('two workers', { timeout: 60_000 }, () => {
       'sluice_worker_requests_total',
       (samples) => [...samples.values()].reduce((sum, value) => sum + value, 0) === 20,
     )
-    expect([...split]).toEqual([
-      ['1', 10],
-      ['2', 10],
-    ])
+    expect(Object.fromEntries(split)).toEqual({ 1: 10, 2: 10 })
     await until(() => rig.events('request').length === 20, 'a line for each request')
     const [line] = rig.events('request')
     expect(line).toMatchObject({ status: 200, outcome: 'completed', finish_reason: 'stop' })
