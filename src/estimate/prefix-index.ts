@@ -34,6 +34,13 @@ export interface PrefixIndex {
   snapshot(): Readonly<Record<ReplicaId, { horizonTokens?: Tokens; yieldRatio: number }>>
 }
 
+/** The head of a prompt that one replica holds. */
+interface Chain {
+  readonly replicaId: ReplicaId
+  readonly belief: CacheBelief
+  blocks: number
+}
+
 const NOTHING: ReadonlyMap<ReplicaId, Tokens> = new Map()
 
 export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
@@ -56,19 +63,9 @@ class BlockMap implements PrefixIndex {
   cachedTokens({ prefixHashes, prefixBlockTokens }: Offer): ReadonlyMap<ReplicaId, Tokens> {
     if (prefixHashes.length === 0) return NOTHING
     const cached = new Map<ReplicaId, Tokens>()
-    let depth = 0
-    for (const hash of prefixHashes) {
-      const replicas = this.#holders.peek(hash)
-      if (replicas === undefined) break
-      for (const [id, usedAt] of replicas) {
-        // A hole further up means that the engine must recompute from there on.
-        if ((cached.get(id) ?? 0) !== depth * prefixBlockTokens) continue
-        const belief = this.#beliefOf(id)
-        if (reaches(belief, distance(belief, usedAt))) cached.set(id, (depth + 1) * prefixBlockTokens)
-      }
-      depth++
+    for (const { replicaId, belief, blocks } of this.#chainsOf(prefixHashes)) {
+      if (blocks > 0) cached.set(replicaId, blocks * prefixBlockTokens * belief.yieldRatio)
     }
-    for (const [id, tokens] of cached) cached.set(id, tokens * this.#beliefOf(id).yieldRatio)
     return cached
   }
 
@@ -108,6 +105,28 @@ class BlockMap implements PrefixIndex {
       return [id, { ...horizon, yieldRatio }]
     })
     return Object.fromEntries(rows)
+  }
+
+  /** What each holder of the first block has of those that follow it. */
+  #chainsOf(hashes: readonly string[]): readonly Chain[] {
+    const first = hashes[0] === undefined ? undefined : this.#holders.peek(hashes[0])
+    if (first === undefined) return []
+    const chains = Array.from(first.keys(), (replicaId): Chain => {
+      return { replicaId, belief: this.#beliefOf(replicaId), blocks: 0 }
+    })
+    let growing: readonly Chain[] = chains
+    for (const hash of hashes) {
+      const holders = growing.length === 0 ? undefined : this.#holders.peek(hash)
+      if (holders === undefined) break
+      // A hole means that the engine must recompute from there on.
+      growing = growing.filter((chain) => {
+        const usedAt = holders.get(chain.replicaId)
+        if (usedAt === undefined || !reaches(chain.belief, distance(chain.belief, usedAt))) return false
+        chain.blocks++
+        return true
+      })
+    }
+    return chains
   }
 
   #beliefOf(replicaId: ReplicaId): CacheBelief {
