@@ -110,15 +110,20 @@ class SortedHoldings implements Holdings {
 }
 
 /** Rows of streams in the order of their ranks, all below `ranks`; those without one come last. */
-function rowsByRank(streams: Streams, ranks: number): readonly number[] {
+function rowsByRank({ count, rank }: Streams, ranks: number): readonly number[] {
   const rowOf = new Int32Array(ranks).fill(-1)
-  const others: number[] = []
-  for (let row = 0; row < streams.count; row++) {
-    const rank = streams.rank[row] ?? ranks
-    if (rank < ranks) rowOf[rank] = row
-    else others.push(row)
+  const rows: number[] = []
+  for (let row = 0; row < count; row++) {
+    const its = rank[row] ?? ranks
+    if (its < ranks) rowOf[its] = row
   }
-  return [...rowOf.filter((row) => row >= 0), ...others]
+  for (let its = 0; its < ranks; its++) {
+    const row = rowOf[its] ?? -1
+    if (row >= 0) rows.push(row)
+  }
+  // Those that came since are the last.
+  for (let row = rows.length; row < count; row++) rows.push(row)
+  return rows
 }
 
 /** One request after `made` tokens over all its sequences. */

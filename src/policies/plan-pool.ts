@@ -144,7 +144,12 @@ function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlo
 
 /** The replicas of a pool that take work now. */
 export function takers(replicas: GateState['replicas'], pool: PoolId): readonly ReplicaLedger[] {
-  return [...replicas.values()].filter(({ report }) => report.pools.includes(pool) && takesWork(report))
+  const takers: ReplicaLedger[] = []
+  // One walk and one list: this is asked for each event, of each replica.
+  for (const ledger of replicas.values()) {
+    if (takesWork(ledger.report) && ledger.report.pools.includes(pool)) takers.push(ledger)
+  }
+  return takers
 }
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
