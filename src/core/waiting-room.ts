@@ -79,6 +79,11 @@ export class WaitingRoom {
     return this.#lines.get(pool)?.since(added) ?? []
   }
 
+  /** How many wait for that pool. */
+  countOf(pool: PoolId): number {
+    return this.#lines.get(pool)?.waiting ?? 0
+  }
+
   /** True when one more of that size stays within the limits. */
   fits(offer: Offer, limits: WaitingLimits): boolean {
     return (

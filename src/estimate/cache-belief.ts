@@ -1,4 +1,5 @@
 /** What is believed of one replica's prefix cache: how far back it reaches, and how much of a match it yields. */
+import type { ReplicaId } from '../core/request.ts'
 import { clamp, type Ratio, type Tokens } from '../core/units.ts'
 
 /**
@@ -7,6 +8,7 @@ import { clamp, type Ratio, type Tokens } from '../core/units.ts'
  * cache, and engines may share it or switch reuse off. So it is learnt from the `cached_tokens` that engines report.
  */
 export interface CacheBelief {
+  readonly replicaId: ReplicaId
   /** Tokens computed there so far: the clock by which blocks age. */
   spentTokens: Tokens
   /** Blocks last used so long ago or longer are gone; Infinity until one was missed. */
@@ -32,8 +34,9 @@ const DRAWN_IN_RATIO: Ratio = 0.8
 const SHARE: Ratio = 0.1
 const MIN_YIELD: Ratio = 0.1
 
-export function cacheBelief(): CacheBelief {
+export function cacheBelief(replicaId: ReplicaId): CacheBelief {
   return {
+    replicaId,
     spentTokens: 0,
     horizonTokens: Number.POSITIVE_INFINITY,
     capacityTokens: Number.POSITIVE_INFINITY,

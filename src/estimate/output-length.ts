@@ -78,10 +78,21 @@ export function remainingTokens(
   limits: LengthLimits,
   quantile: Ratio,
 ): Tokens {
-  const cap = limits.maxOutputTokens ?? Number.POSITIVE_INFINITY
-  const floor = Math.max(0, (limits.minOutputTokens ?? 0) - soFar)
+  const { maxOutputTokens = Number.POSITIVE_INFINITY, minOutputTokens = 0 } = limits
+  return remainingWithin(lengths, soFar, maxOutputTokens, minOutputTokens, quantile)
+}
+
+/** The same of one that makes at most `cap` tokens, Infinity for no bound, and at least `floor`. */
+export function remainingWithin(
+  lengths: OutputLengths,
+  soFar: Tokens,
+  cap: Tokens,
+  floor: Tokens,
+  quantile: Ratio,
+): Tokens {
   const left = Math.max(1, cap - soFar)
-  return clamp(learntRemaining(lengths, soFar, cap, quantile), clamp(floor, 1, left), left)
+  const least = clamp(Math.max(0, floor - soFar), 1, left)
+  return clamp(learntRemaining(lengths, soFar, cap, quantile), least, left)
 }
 
 function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, quantile: Ratio): Tokens {

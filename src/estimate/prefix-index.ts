@@ -1,5 +1,4 @@
 /** Remembers which replica has which prompt block in its cache: one bounded map, walked once for all replicas. */
-import { LRUCache } from 'lru-cache'
 import type { Offer, ReplicaId } from '../core/request.ts'
 import type { Tokens } from '../core/units.ts'
 import {
@@ -11,8 +10,9 @@ import {
   reaches,
   spent,
 } from './cache-belief.ts'
+import { HeldBlocks } from './held-blocks.ts'
 
-/** Blocks remembered over all replicas; about 200 bytes each. */
+/** Blocks remembered over all replicas; about 100 bytes each. */
 const MAX_BLOCKS = 100_000
 
 export interface PrefixIndex {
@@ -34,6 +34,12 @@ export interface PrefixIndex {
   snapshot(): Readonly<Record<ReplicaId, { horizonTokens?: Tokens; yieldRatio: number }>>
 }
 
+/** The head of a prompt that one replica holds. */
+interface Chain {
+  readonly belief: CacheBelief
+  blocks: number
+}
+
 const NOTHING: ReadonlyMap<ReplicaId, Tokens> = new Map()
 
 export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
@@ -41,49 +47,35 @@ export function createPrefixIndex(maxBlocks = MAX_BLOCKS): PrefixIndex {
 }
 
 class BlockMap implements PrefixIndex {
-  /** By block: each replica that computed it, and how much it had computed in all by then. */
-  readonly #holders: LRUCache<string, Map<ReplicaId, Tokens>>
+  /** By block: the cache of each replica that computed it, and how much it had computed in all by then. */
+  readonly #held: HeldBlocks<CacheBelief>
   readonly #beliefs = new Map<ReplicaId, CacheBelief>()
 
   constructor(maxBlocks: number) {
-    this.#holders = new LRUCache({ max: maxBlocks })
+    this.#held = new HeldBlocks(maxBlocks)
   }
 
   get blocks(): number {
-    return this.#holders.size
+    return this.#held.size
   }
 
   cachedTokens({ prefixHashes, prefixBlockTokens }: Offer): ReadonlyMap<ReplicaId, Tokens> {
     if (prefixHashes.length === 0) return NOTHING
     const cached = new Map<ReplicaId, Tokens>()
-    let depth = 0
-    for (const hash of prefixHashes) {
-      const replicas = this.#holders.peek(hash)
-      if (replicas === undefined) break
-      for (const [id, usedAt] of replicas) {
-        // A hole further up means that the engine must recompute from there on.
-        if ((cached.get(id) ?? 0) !== depth * prefixBlockTokens) continue
-        const belief = this.#beliefOf(id)
-        if (reaches(belief, distance(belief, usedAt))) cached.set(id, (depth + 1) * prefixBlockTokens)
-      }
-      depth++
+    for (const { belief, blocks } of this.#chainsOf(prefixHashes)) {
+      if (blocks > 0) cached.set(belief.replicaId, blocks * prefixBlockTokens * belief.yieldRatio)
     }
-    for (const [id, tokens] of cached) cached.set(id, tokens * this.#beliefOf(id).yieldRatio)
     return cached
   }
 
   learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Reuse | undefined {
     const belief = this.#beliefOf(replicaId)
     if (capacityTokens !== undefined) belief.capacityTokens = capacityTokens
-    const reuse = this.#reuseOf(offer, replicaId, belief)
+    const reuse = this.#reuseOf(offer, belief)
     const held = reuse !== undefined && reaches(belief, reuse.distanceTokens) ? reuse.believedTokens : 0
     spent(belief, offer.promptTokens - held)
     // From the tail to the head, so that the head is the youngest: a chain without its head is worth nothing.
-    for (const hash of offer.prefixHashes.toReversed()) {
-      const replicas = this.#holders.get(hash)
-      if (replicas === undefined) this.#holders.set(hash, new Map([[replicaId, belief.spentTokens]]))
-      else replicas.set(replicaId, belief.spentTokens)
-    }
+    for (const hash of offer.prefixHashes.toReversed()) this.#held.use(hash, belief, belief.spentTokens)
     return reuse
   }
 
@@ -96,10 +88,9 @@ class BlockMap implements PrefixIndex {
   }
 
   forget(replicaId: ReplicaId): void {
+    const belief = this.#beliefs.get(replicaId)
     this.#beliefs.delete(replicaId)
-    for (const [hash, replicas] of this.#holders.entries()) {
-      if (replicas.delete(replicaId) && replicas.size === 0) this.#holders.delete(hash)
-    }
+    if (belief !== undefined) this.#held.forget(belief)
   }
 
   snapshot(): Readonly<Record<ReplicaId, { horizonTokens?: Tokens; yieldRatio: number }>> {
@@ -110,20 +101,41 @@ class BlockMap implements PrefixIndex {
     return Object.fromEntries(rows)
   }
 
+  /** What each holder of the first block has of those that follow it. */
+  #chainsOf(hashes: readonly string[]): readonly Chain[] {
+    const first = hashes[0] === undefined ? undefined : this.#held.find(hashes[0])
+    if (first === undefined) return []
+    const chains = this.#held.holdersAt(first).map((belief): Chain => ({ belief, blocks: 0 }))
+    let growing: readonly Chain[] = chains
+    for (const hash of hashes) {
+      const place = growing.length === 0 ? undefined : this.#held.find(hash)
+      if (place === undefined) break
+      // A hole means that the engine must recompute from there on.
+      growing = growing.filter((chain) => {
+        const usedAt = this.#held.usedAt(place, chain.belief)
+        if (usedAt === undefined || !reaches(chain.belief, distance(chain.belief, usedAt))) return false
+        chain.blocks++
+        return true
+      })
+    }
+    return chains
+  }
+
   #beliefOf(replicaId: ReplicaId): CacheBelief {
     const known = this.#beliefs.get(replicaId)
     if (known !== undefined) return known
-    const belief = cacheBelief()
+    const belief = cacheBelief(replicaId)
     this.#beliefs.set(replicaId, belief)
     return belief
   }
 
   /** The blocks from the head on that the replica computed once, whatever it may have lost since. */
-  #reuseOf(offer: Offer, replicaId: ReplicaId, belief: CacheBelief): Reuse | undefined {
+  #reuseOf(offer: Offer, belief: CacheBelief): Reuse | undefined {
     let depth = 0
     let distanceTokens = 0
     for (const hash of offer.prefixHashes) {
-      const usedAt = this.#holders.peek(hash)?.get(replicaId)
+      const place = this.#held.find(hash)
+      const usedAt = place === undefined ? undefined : this.#held.usedAt(place, belief)
       if (usedAt === undefined) break
       distanceTokens = Math.max(distanceTokens, distance(belief, usedAt))
       depth++

@@ -104,7 +104,7 @@ export class Learnt {
   /** Tokens that each sequence of the offer still makes after `soFar` of them, at that quantile. */
   remaining(offer: Offer, soFar: Tokens, quantile: Ratio): Tokens {
     if (offer.kind !== 'generate') return 0
-    return remainingTokens(this.#lengthsOf(offer), soFar, offer, quantile)
+    return remainingTokens(this.lengthsOf(offer), soFar, offer, quantile)
   }
 
   /** Sequences that the engine runs at once: as configured, else as seen, else Infinity. */
@@ -185,11 +185,11 @@ export class Learnt {
     this.prefixes.generated(replicaId, outputTokens)
     if (outcome !== 'completed') {
       if (outcome !== 'client_error')
-        learnCutOff(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
+        learnCutOff(this.lengthsOf(offer), outputTokens / offer.sequences, offer)
       return
     }
     if (usage?.outputTokens === undefined) return
-    learnLength(this.#lengthsOf(offer), outputTokens / offer.sequences, offer)
+    learnLength(this.lengthsOf(offer), outputTokens / offer.sequences, offer)
     if (contentEvents === 0) return
     const known = this.tokensPerEvent(offer.pool)
     const ratio = clamp(outputTokens / contentEvents, 0.5, 50)
@@ -220,7 +220,8 @@ export class Learnt {
     }
   }
 
-  #lengthsOf(offer: Offer): OutputLengths {
+  /** Where the lengths of answers like this one are learnt; the same object always. */
+  lengthsOf(offer: Offer): OutputLengths {
     const known = this.#lengthsByOffer.get(offer)
     if (known !== undefined) return known
     const key = `${offer.pool}\n${offer.route}\n${offer.product}\n${offer.slo.name}`

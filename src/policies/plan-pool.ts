@@ -16,7 +16,6 @@ import { type Job, jobOf } from './job.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import { leastSlackFirst } from './ordering/least-slack.ts'
 import { mooreHodgson, type Placed, type PlanJob, type PlannedOption } from './ordering/moore-hodgson.ts'
-import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
 import { plannedOption, usableSlots, virtualStart } from './plan-state.ts'
 import { isHopeless, MAX_RECORDED, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
@@ -88,16 +87,17 @@ function decide(planned: StandingPlan): Plan {
 }
 
 /** Counts what goes to the engines into the price. */
-function admission({ round, demands, starts, newcomers }: StandingPlan, job: Job, intent: Intent): Plan {
+function admission(planned: StandingPlan, job: Job, intent: Intent): Plan {
+  const { round, demands, newcomers } = planned
   const { learnt, pool, nowMs } = round
-  const known = newcomers.includes(job) ? demandOfNewcomer(round, job, starts) : demands.get(job.waiter)
+  const known = newcomers.includes(job) ? demandOfNewcomer(planned, job) : demands.get(job.waiter)
   if (known !== undefined) learnt.price(pool).served(known, round.views.length, nowMs)
   return { intents: [intent] }
 }
 
-function demandOfNewcomer(round: Round, job: Job, starts: readonly VirtualStart[]): Demand | undefined {
+function demandOfNewcomer({ round, starts, choice }: StandingPlan, job: Job): Demand | undefined {
   if (job.deadlineAtMs === undefined) return undefined
-  const { planJob } = toPlan(round, job, job.deadlineAtMs, replicaChoice(round.views)(job, 0))
+  const { planJob } = toPlan(round, job, job.deadlineAtMs, choice(job, 0))
   return readDemands(round, [planJob], starts).get(job.waiter)
 }
 
@@ -144,7 +144,12 @@ function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlo
 
 /** The replicas of a pool that take work now. */
 export function takers(replicas: GateState['replicas'], pool: PoolId): readonly ReplicaLedger[] {
-  return [...replicas.values()].filter(({ report }) => report.pools.includes(pool) && takesWork(report))
+  const takers: ReplicaLedger[] = []
+  // One walk and one list: this is asked for each event, of each replica.
+  for (const ledger of replicas.values()) {
+    if (takesWork(ledger.report) && ledger.report.pools.includes(pool)) takers.push(ledger)
+  }
+  return takers
 }
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
@@ -182,23 +187,27 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
 }
 
 /** Orders what has a deadline and finds out what can be kept. */
-function planPromised(round: Round, jobs: readonly Job[]): Pick<StandingPlan, 'plan' | 'demands' | 'starts'> {
+function planPromised(
+  round: Round,
+  jobs: readonly Job[],
+): Pick<StandingPlan, 'plan' | 'demands' | 'starts' | 'choice'> {
   const { views, learnt, nowMs, tightestTpotMs } = round
   const withDeadline = jobs.flatMap((job) =>
     job.deadlineAtMs === undefined ? [] : [{ job, deadlineAtMs: job.deadlineAtMs }],
   )
-  if (withDeadline.length === 0) return { plan: { kept: [], dropped: [] }, demands: new Map(), starts: [] }
+  const choice = replicaChoice(views)
+  if (withDeadline.length === 0)
+    return { plan: { kept: [], dropped: [] }, demands: new Map(), starts: [], choice }
   const waitingSequences = withDeadline.reduce((sum, { job }) => sum + job.waiter.offer.sequences, 0)
   const { holdingsMs } = keepingOf(views.length)
   const starts = views.map((view) =>
     virtualStart(view, learnt, usableSlots(view, tightestTpotMs), waitingSequences, nowMs, holdingsMs),
   )
-  const choice = replicaChoice(views)
   const planned = withDeadline.map(({ job, deadlineAtMs }, nth) =>
     toPlan(round, job, deadlineAtMs, choice(job, nth)),
   )
   const inOrder = leastSlackFirst(planned).map(({ planJob }) => planJob)
-  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts), starts }
+  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts), starts, choice }
 }
 
 /** What the job would take on each of these replicas, and when it must start at the latest. */

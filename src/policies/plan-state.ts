@@ -71,9 +71,9 @@ export function virtualStart(
   }
   const busy: Ms[] = []
   const holdings = holdingsOf(ledger, learnt, nowMs, keptMs)
-  for (let i = holdings.length - 1; i >= 0; i--) {
-    const { left = 0, sequences = 0 } = holdings[i] ?? {}
-    for (let n = 0; n < sequences; n++) busy.push(prefillFreeAtMs + left * stepMs)
+  for (let i = holdings.count - 1; i >= 0; i--) {
+    const left = holdings.left[i] ?? 0
+    for (let n = holdings.sequences[i] ?? 0; n > 0; n--) busy.push(prefillFreeAtMs + left * stepMs)
   }
   const whole = Math.max(1, Math.floor(slots))
   // More in flight than slots: the first to end make no room yet.

@@ -1,11 +1,12 @@
 /** What the running streams of a replica allow: the stall that they can bear, and what renews the batch. */
-import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { cautiousDecodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
 import { chunkTokens } from '../estimate/step-windows.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
+import { type Streams, streamsOf } from './streams.ts'
 
 /** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
 export const TPOT_USE_RATIO = 0.95
@@ -48,21 +49,6 @@ interface Kept extends Residents {
   readonly readAtMs: Ms
   readonly version: number
   readonly lastTokenAtMs: Ms
-  readonly rows: Row[]
-}
-
-/** What the loop below needs of a stream, in one place: it is the costliest loop of all, and memory is its cost. */
-interface Row {
-  readonly inFlight: InFlight
-  readonly pool: PoolId
-  readonly sequences: number
-  readonly uncachedTokens: Tokens
-  /** Undefined where no pace was promised or nobody sees it. */
-  readonly targetMs: Ms | undefined
-  readonly firstTokenAtMs: Ms
-  /** Where it was when what is left of it was read last. */
-  madeTokens: Tokens
-  leftTokens: Tokens
 }
 
 const kept = keptBy<ReplicaLedger, Kept>()
@@ -75,36 +61,9 @@ export function residentsOf(reading: Reading, keptMs: Ms): Residents {
     if (last.lastTokenAtMs === ledger.lastTokenAtMs || nowMs - last.readAtMs < keptMs) return last
   }
   const { version, lastTokenAtMs } = ledger
-  const rows = last?.version === version ? last.rows : rowsOf(ledger, last?.rows ?? [])
-  const fresh = { ...readResidents(reading, rows), readAtMs: nowMs, version, lastTokenAtMs, rows }
+  const fresh = { ...readResidents(reading), readAtMs: nowMs, version, lastTokenAtMs }
   kept(learnt).set(ledger, fresh)
   return fresh
-}
-
-/** A row for each stream, those of before kept: streams leave anywhere but come only at the end. */
-function rowsOf({ decoding }: ReplicaLedger, before: readonly Row[]): Row[] {
-  const rows: Row[] = []
-  let at = 0
-  for (const inFlight of decoding.values()) {
-    while (at < before.length && before[at]?.inFlight !== inFlight) at++
-    rows.push(before[at++] ?? newRow(inFlight))
-  }
-  return rows
-}
-
-function newRow(inFlight: InFlight): Row {
-  const { offer, uncachedTokens, firstTokenAtMs } = inFlight
-  const isJudged = offer.streamed && firstTokenAtMs !== undefined
-  return {
-    inFlight,
-    pool: offer.pool,
-    sequences: offer.sequences,
-    uncachedTokens,
-    targetMs: isJudged ? offer.slo.tpotMs : undefined,
-    firstTokenAtMs: firstTokenAtMs ?? 0,
-    madeTokens: Number.NEGATIVE_INFINITY,
-    leftTokens: 0,
-  }
 }
 
 /**
@@ -113,7 +72,8 @@ function newRow(inFlight: InFlight): Row {
  * is still to come is planned with a margin; what is done is known. A stream is lost, and no longer vetoes, only when
  * it would be late without any margin. One pass for this and for what renews the batch.
  */
-function readResidents({ ledger, learnt, model, stepMs }: Reading, rows: readonly Row[]): Residents {
+function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
+  const streams = streamsOf(ledger, learnt)
   let slackMs = Number.POSITIVE_INFINITY
   let tpotMs = Number.POSITIVE_INFINITY
   const nextStepMs = Math.max(
@@ -125,17 +85,20 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading, rows: readonl
   let tokens = 0
   let pool: PoolId | undefined
   let tokensPerEvent = 1
-  for (const row of rows) {
-    const { inFlight, targetMs, sequences } = row
-    if (row.pool !== pool) tokensPerEvent = learnt.tokensPerEvent(row.pool)
-    pool = row.pool
-    const made = (inFlight.contentEvents * tokensPerEvent) / sequences
-    const left = leftOf(row, made, learnt)
-    renewingMs += prefillStallMs(model, row.uncachedTokens, chunk)
+  for (let row = 0; row < streams.count; row++) {
+    const itsPool = streams.pools[row] ?? ''
+    if (itsPool !== pool) tokensPerEvent = learnt.tokensPerEvent(itsPool)
+    pool = itsPool
+    const { contentEvents = 0, lastTokenAtMs } = streams.inFlights[row] ?? {}
+    const sequences = streams.sequences[row] ?? 1
+    const made = (contentEvents * tokensPerEvent) / sequences
+    const left = leftOf(streams, row, made)
+    renewingMs += prefillStallMs(model, streams.uncachedTokens[row] ?? 0, chunk)
     tokens += sequences * (made + left)
-    if (targetMs === undefined) continue
-    const elapsedMs = (inFlight.lastTokenAtMs ?? row.firstTokenAtMs) - row.firstTokenAtMs
-    const banked = targetMs * made - elapsedMs
+    const targetMs = streams.targetMs[row] ?? Number.NaN
+    if (Number.isNaN(targetMs)) continue
+    const firstTokenAtMs = streams.firstTokenAtMs[row] ?? 0
+    const banked = targetMs * made - ((lastTokenAtMs ?? firstTokenAtMs) - firstTokenAtMs)
     if (banked + left * (targetMs - stepMs) < -LOST_BY_MS) continue
     slackMs = Math.min(slackMs, Math.max(0, banked + left * (targetMs * TPOT_USE_RATIO - nextStepMs)))
     tpotMs = Math.min(tpotMs, targetMs)
@@ -143,10 +106,12 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading, rows: readonl
   return { slackMs, tpotMs, renewalMs: tokens > 0 ? renewingMs / tokens : 0 }
 }
 
-function leftOf(row: Row, madeTokens: Tokens, learnt: Learnt): Tokens {
-  const sinceTokens = madeTokens - row.madeTokens
-  if (sinceTokens < LEFT_KEPT_TOKENS) return Math.max(1, row.leftTokens - sinceTokens)
-  row.madeTokens = madeTokens
-  row.leftTokens = learnt.remaining(row.inFlight.offer, madeTokens, SLACK_LENGTH_QUANTILE)
-  return row.leftTokens
+function leftOf(streams: Streams, row: number, madeTokens: Tokens): Tokens {
+  const sinceTokens = madeTokens - (streams.readTokens[row] ?? 0)
+  const known = streams.leftTokens[row] ?? 0
+  if (sinceTokens < LEFT_KEPT_TOKENS) return Math.max(1, known - sinceTokens)
+  const left = streams.remaining(row, madeTokens, SLACK_LENGTH_QUANTILE)
+  streams.readTokens[row] = madeTokens
+  streams.leftTokens[row] = left
+  return left
 }

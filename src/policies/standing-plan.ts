@@ -9,7 +9,7 @@ import type { JobPlan } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import type { Outlook } from './outlook.ts'
 import type { PoolQuestion, Round } from './round.ts'
-import { keepingOf } from './wide.ts'
+import { keepingOf, type ReplicaChoice } from './wide.ts'
 
 /** What a plan was made of. */
 export interface Planned {
@@ -20,6 +20,8 @@ export interface Planned {
   readonly demands: ReadonlyMap<Waiter, Demand>
   /** Where replicas stood before it. */
   readonly starts: readonly VirtualStart[]
+  /** Of those replicas. */
+  readonly choice: ReplicaChoice
   readonly round: Round
 }
 
@@ -38,8 +40,8 @@ interface Last extends Planned {
   readonly added: number
   /** The next deadline of its jobs that passes; Infinity without. */
   soonestAtMs: Ms
-  /** Waiters that had left the room, ever, when this was last looked through. */
-  left: number
+  /** Those of its waiters that were still there when this was last looked through. */
+  stayed: number
 }
 
 const lasts = new WeakMap<Learnt, Map<PoolId, Last>>()
@@ -48,9 +50,9 @@ const lasts = new WeakMap<Learnt, Map<PoolId, Last>>()
 export function stand(planned: Planned): StandingPlan {
   const { pool, learnt, state, nowMs } = planned.round
   const { added } = state.waiting
-  const left = added - state.waiting.requests
+  const stayed = state.waiting.countOf(pool)
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
-  lasts.set(learnt, byPool.set(pool, { ...planned, added, left, soonestAtMs: soonestOf(planned.jobs) }))
+  lasts.set(learnt, byPool.set(pool, { ...planned, added, stayed, soonestAtMs: soonestOf(planned.jobs) }))
   return { ...planned, madeAtMs: nowMs, newcomers: [] }
 }
 
@@ -67,12 +69,12 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   if (!sameReplicas || views.length !== last.round.views.length) return undefined
   // A deadline that has passed meanwhile changes what a job is.
   if (last.soonestAtMs <= nowMs) return undefined
-  const left = state.waiting.added - state.waiting.requests
-  if (last.left !== left) leaveOut(last, state.waiting)
-  last.left = left
-  const { jobs, leftovers, plan, demands, starts, added } = last
+  const stayed = state.waiting.countOf(pool) - (blind ? state.waiting.of(pool, last.added).length : 0)
+  if (last.stayed !== stayed) leaveOut(last, state.waiting)
+  last.stayed = stayed
+  const { jobs, leftovers, plan, demands, starts, choice, added } = last
   const round = { ...last.round, ...question, views, heldByTime: false }
-  const standing = { jobs, leftovers, plan, demands, starts, round, madeAtMs, newcomers: [] }
+  const standing = { jobs, leftovers, plan, demands, starts, choice, round, madeAtMs, newcomers: [] }
   return blind ? { ...standing, knownAdded: added } : standing
 }
 

@@ -30,8 +30,8 @@ export const kvPeak: AdmissionGate = {
 
 /**
  * The largest KV use that the batch with `offer` will reach, as a share of the capacity; undefined when the capacity
- * is unknown. What is in flight may be `keptMs` old. Sorted by what is left, longest first, the peak is max_i(sum of used up to i + left_i * sequences up to
- * i): each stream frees its cache when it ends (Past-Future scheduler, ASPLOS 2025). O(n) on a kept profile.
+ * is unknown. What is in flight may be `keptMs` old. Sorted by what is left, longest first, the peak is max_i(sum of used
+ * up to i + left_i * sequences up to i): each stream frees its cache when it ends (Past-Future scheduler, ASPLOS 2025). O(n) on a kept profile.
  */
 export function kvPeakRatio(
   ledger: ReplicaLedger,
@@ -48,16 +48,18 @@ export function kvPeakRatio(
   let sequences = 0
   let peak = 0
   let placed = false
-  for (const row of holdingsOf(ledger, learnt, nowMs, keptMs)) {
-    if (!placed && row.left <= mine.left) {
+  const batch = holdingsOf(ledger, learnt, nowMs, keptMs)
+  for (let i = 0; i < batch.count; i++) {
+    const left = batch.left[i] ?? 0
+    if (!placed && left <= mine.left) {
       used += mine.used
       sequences += mine.sequences
       peak = Math.max(peak, used + mine.left * sequences)
       placed = true
     }
-    used += row.used
-    sequences += row.sequences
-    peak = Math.max(peak, used + row.left * sequences)
+    used += batch.used[i] ?? 0
+    sequences += batch.sequences[i] ?? 0
+    peak = Math.max(peak, used + left * sequences)
   }
   if (!placed) peak = Math.max(peak, used + mine.used + mine.left * (sequences + mine.sequences))
   return (peak * instances) / capacity

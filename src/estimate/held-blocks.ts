@@ -1,0 +1,125 @@
+/** The prompt blocks that were used last and who holds each: flat lists, so that a hundred thousand are nothing to collect. */
+
+/** No block. */
+const NONE = -1
+const FIRST_ROOM = 1024
+
+/** At most `maxBlocks`; whichever was not used for longest goes first. Holders are told apart by identity. */
+export class HeldBlocks<H extends object> {
+  readonly #max: number
+  /** Where the lists below have each block. */
+  readonly #places = new Map<string, number>()
+  readonly #free: number[] = []
+  readonly #hashes: string[] = []
+  /** The only holder, as most blocks have but one, and its clock when it used the block; else all are in `more`. */
+  readonly #holders: (H | undefined)[] = []
+  #usedAt = new Float64Array(FIRST_ROOM)
+  readonly #more: (Map<H, number> | undefined)[] = []
+  /** Neighbours by last use. */
+  #older = new Int32Array(FIRST_ROOM)
+  #newer = new Int32Array(FIRST_ROOM)
+  #oldest = NONE
+  #newest = NONE
+
+  constructor(maxBlocks: number) {
+    this.#max = maxBlocks
+  }
+
+  get size(): number {
+    return this.#places.size
+  }
+
+  /** Where a block is, for the questions below; undefined when nobody holds it. Good until the next `use` or `forget`. */
+  find(hash: string): number | undefined {
+    return this.#places.get(hash)
+  }
+
+  /** Whoever holds it, in the order in which they came to it. */
+  holdersAt(place: number): readonly H[] {
+    const holder = this.#holders[place]
+    return holder === undefined ? [...(this.#more[place]?.keys() ?? [])] : [holder]
+  }
+
+  /** The holder's clock when it used the block last; undefined when it does not hold it. */
+  usedAt(place: number, holder: H): number | undefined {
+    return this.#holders[place] === holder ? this.#usedAt[place] : this.#more[place]?.get(holder)
+  }
+
+  /** The holder uses the block when its clock shows `at`. */
+  use(hash: string, holder: H, at: number): void {
+    const known = this.#places.get(hash)
+    if (known !== undefined) this.#unlink(known)
+    const place = known ?? this.#open(hash, holder)
+    this.#link(place)
+    const only = this.#holders[place]
+    if (only === holder) this.#usedAt[place] = at
+    else if (only === undefined) this.#more[place]?.set(holder, at)
+    else {
+      const before: [H, number] = [only, this.#usedAt[place] ?? 0]
+      this.#more[place] = new Map([before, [holder, at]])
+      this.#holders[place] = undefined
+    }
+  }
+
+  /** It holds nothing any more. Costs a look at each block. */
+  forget(holder: H): void {
+    for (const place of this.#places.values()) {
+      const more = this.#more[place]
+      more?.delete(holder)
+      if (this.#holders[place] !== holder && more?.size !== 0) continue
+      this.#unlink(place)
+      this.#close(place)
+    }
+  }
+
+  #open(hash: string, holder: H): number {
+    if (this.#places.size >= this.#max && this.#oldest !== NONE) {
+      const oldest = this.#oldest
+      this.#unlink(oldest)
+      this.#close(oldest)
+    }
+    const place = this.#free.pop() ?? this.#hashes.length
+    if (place >= this.#usedAt.length) this.#grow()
+    this.#places.set(hash, place)
+    this.#hashes[place] = hash
+    this.#holders[place] = holder
+    this.#more[place] = undefined
+    return place
+  }
+
+  #close(place: number): void {
+    this.#places.delete(this.#hashes[place] ?? '')
+    this.#hashes[place] = ''
+    this.#holders[place] = undefined
+    this.#more[place] = undefined
+    this.#free.push(place)
+  }
+
+  #link(place: number): void {
+    this.#older[place] = this.#newest
+    this.#newer[place] = NONE
+    if (this.#newest === NONE) this.#oldest = place
+    else this.#newer[this.#newest] = place
+    this.#newest = place
+  }
+
+  #unlink(place: number): void {
+    const older = this.#older[place] ?? NONE
+    const newer = this.#newer[place] ?? NONE
+    if (older === NONE) this.#oldest = newer
+    else this.#newer[older] = newer
+    if (newer === NONE) this.#newest = older
+    else this.#older[newer] = older
+  }
+
+  #grow(): void {
+    const room = 2 * this.#usedAt.length
+    const [usedAt, older, newer] = [new Float64Array(room), new Int32Array(room), new Int32Array(room)]
+    usedAt.set(this.#usedAt)
+    older.set(this.#older)
+    newer.set(this.#newer)
+    this.#usedAt = usedAt
+    this.#older = older
+    this.#newer = newer
+  }
+}
