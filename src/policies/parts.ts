@@ -3,7 +3,7 @@ import type { GateName } from '../core/records.ts'
 
 /**
  * A gate by its name, or: the order by slack (deadlines alone are left), the dropping of what makes plans late, the
- * shares of tenants, the floors of classes.
+ * shares of tenants, the floors of classes, the trust in predictions (none of them ever sheds).
  */
 export type SluicePart =
   | Exclude<GateName, 'state' | 'excluded'>
@@ -11,6 +11,7 @@ export type SluicePart =
   | 'dropping'
   | 'shares'
   | 'floors'
+  | 'trust'
 
 /** Ours with parts left out, by name: what each is worth. */
 export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
@@ -22,5 +23,6 @@ export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
   'sluice-no-slots': ['slots'],
   'sluice-no-shares': ['shares'],
   'sluice-no-floors': ['floors'],
+  'sluice-no-trust': ['trust'],
   'sluice-edf': ['slack-order', 'dropping'],
 }

@@ -3,7 +3,7 @@ import { mayServe, takesWork } from '../core/eligible.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
-import type { GateState, Intent, Plan } from '../core/scheduler.ts'
+import type { GateState, Intent, Plan, TrustState } from '../core/scheduler.ts'
 import { clamp, type Ms, type Ratio } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
@@ -180,10 +180,14 @@ function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly
     if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
   }
   for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
-  const { nowMs } = question
-  const groups = new Set(views.map(({ group }) => group))
-  const trust = leastTrusted([...groups].map((group) => group.trust(nowMs)))
+  const trust = trustIn(question, views)
   return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
+}
+
+function trustIn({ without, nowMs }: PoolQuestion, views: readonly Outlook[]): TrustState {
+  if (without.has('trust')) return 'fallback'
+  const groups = new Set(views.map(({ group }) => group))
+  return leastTrusted([...groups].map((group) => group.trust(nowMs)))
 }
 
 /** Orders what has a deadline and finds out what can be kept. */

@@ -45,7 +45,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
       viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
     trust(pool) {
       const groups = new Set(takers(replicas, pool).map(({ report }) => report.groupId))
-      return groups.size === 0
+      return groups.size === 0 || without.has('trust')
         ? 'fallback'
         : leastTrusted([...groups].map((groupId) => learnt.trust(groupId)))
     },

@@ -121,6 +121,24 @@ describe('trust', () => {
     // Each kind was met, or the law would be empty.
     for (const [trust, count] of Object.entries(sheds)) expect(count, trust).toBeGreaterThan(10)
   })
+
+  it('I30 without it, nothing is shed by prediction, however right predictions have been', () => {
+    const sheds = { trusted: 0, cautious: 0, fallback: 0 }
+    fc.assert(
+      fc.property(pastOf([1], 55), burst, (before, asked) => {
+        const wrong: string[] = []
+        const world = new GateWorld(watched(createSluice({ without: ['trust'] }), { sheds, wrong }))
+        world.tell({ kind: 'replicaChanged', replica: reportOf('r1') })
+        live(world, before)
+        ask(world, asked)
+        world.pass(6000)
+        expect(wrong).toEqual([])
+      }),
+      { numRuns: 10, seed: 3 },
+    )
+    expect(sheds).toMatchObject({ trusted: 0, cautious: 0 })
+    expect(sheds.fallback).toBeGreaterThan(10)
+  })
 })
 
 /** A world whose engine took 2 s for any first token, and from now on takes `ttftMs`. */
