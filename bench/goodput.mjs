@@ -7,9 +7,9 @@
  *   npm run bench:goodput -- --traces DIR     also replays public traces (or SLUICE_TRACES=DIR)
  *   npm run bench:goodput -- --write          also writes docs/goodput.md and docs/goodput.svg
  *
- * Parts: core, factors, traces, robustness, cold, faults, tenants; --quick runs three of them unless told. 1x is
- * capacity: the highest rate at which the bare fleet keeps 90 % of requests good, found by bisection. Virtual time
- * only: the figures don't depend on the machine. Results are kept in .bench/goodput/ by what they were made from.
+ * Parts: core, factors, traces, robustness, cold, faults, tenants, untrusted; --quick runs three of them unless told.
+ * 1x is capacity: the highest rate at which the bare fleet keeps 90 % of requests good, found by bisection. Virtual
+ * time only: the figures don't depend on the machine. Results are kept in .bench/goodput/ by what they were made from.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -63,6 +63,7 @@ function planOf() {
     cold: { ...plan.cold, ...seeds },
     faults: { ...plan.faults, ...seeds },
     tenants: { ...plan.tenants, ...seeds },
+    untrusted: { ...plan.untrusted, ...loads, ...seeds },
   }
 }
 

@@ -97,7 +97,7 @@ function hindsightRows({ rows, bounds = [], schedules = [] }, cells) {
 }
 
 /** What any run of that cell reached, the search or an arm. */
-function foundBest(rows, { load, seed, attained }) {
+export function foundBest(rows, { load, seed, attained }) {
   const reached = rows.filter((row) => row.load === load && row.seed === seed).map((row) => row.attained)
   return Math.max(attained, ...reached)
 }

@@ -3,7 +3,7 @@ import { BARE, OURS, RIVALS } from './arms.mjs'
 import { carriedLoad, openScenario, runScenario, tuneArm } from './grid.mjs'
 import { classTable, scenarioTable } from './grid-tables.mjs'
 import { besideBest, runOverall } from './robustness.mjs'
-import { CORE, FACTORS, FAULTS, ROBUSTNESS, TENANTS, TRACES } from './scenarios.mjs'
+import { CORE, FACTORS, FAULTS, ROBUSTNESS, TENANTS, TRACES, UNTRUSTED } from './scenarios.mjs'
 import { boundsOf, schedulesOf } from './search.mjs'
 import {
   besideTable,
@@ -12,11 +12,16 @@ import {
   overallByWorkload,
   overallTable,
   tenantTable,
+  untrustedTable,
 } from './trial-tables.mjs'
 import { coldStart, faultTrial } from './trials.mjs'
 
 /** Classes, waste and shed latency are shown at that load. */
 const CLASS_LOAD = 2
+
+/** Ours while it believes nothing, and the rivals that move a limit by what they see. */
+const UNTRUSTED_ARM = 'sluice-no-trust'
+const LIMITS_BY_SIGHT = ['aimd', 'gradient2']
 
 const wanted = (scenarios, only) => scenarios.filter(({ id }) => only === undefined || only.includes(id))
 /** Ours, the bare fleet and the rivals: what a factor is told by. */
@@ -101,9 +106,15 @@ async function robustness({ pool, plan, arms, only }) {
   const { loads, rivals: candidates = RIVALS } = plan.robust
   const rivals = arms.filter((arm) => candidates.includes(arm))
   const own = [OURS, BARE, ...rivals]
-  const results = await inTurn(wanted(ROBUSTNESS, only), (scenario) =>
-    runScenario(pool, scenario, own, { ...plan, loads }),
-  )
+  const results = await inTurn(wanted(ROBUSTNESS, only), async (scenario) => {
+    const result = await runScenario(pool, scenario, own, { ...plan, loads })
+    const searched = { ...plan.robust.schedules, loads }
+    const [schedules, bounds] = await Promise.all([
+      schedulesOf(pool, result, result.tuned, searched),
+      boundsOf(pool, result, searched),
+    ])
+    return { ...result, schedules, bounds }
+  })
   if (results.length === 0 || rivals.length === 0) return { title: 'Robustness', results: [], tables: [] }
   const overall = Object.fromEntries(
     await inTurn(rivals, async (arm) => [arm, await runOverall(pool, results, arm, { ...plan, loads })]),
@@ -141,6 +152,16 @@ async function tenants({ pool, plan, arms, only }) {
   return { title: 'Tenants', results, tables: results.map((result) => tenantTable(result, load)) }
 }
 
+/** Ours without any trust in predictions beside limits that go by what is seen: what should hold work meanwhile? */
+async function untrusted({ pool, plan, only }) {
+  const arms = [OURS, UNTRUSTED_ARM, BARE, ...LIMITS_BY_SIGHT]
+  const results = await inTurn(wanted(UNTRUSTED, only), (scenario) =>
+    runScenario(pool, scenario, arms, { ...plan, ...plan.untrusted }),
+  )
+  const table = untrustedTable(results, UNTRUSTED_ARM, LIMITS_BY_SIGHT)
+  return { title: 'No prediction is believed', results, tables: [table] }
+}
+
 export const PARTS = {
   core,
   factors: gridOf('One thing different from the first fleet', FACTORS),
@@ -149,4 +170,5 @@ export const PARTS = {
   cold,
   faults,
   tenants,
+  untrusted,
 }

@@ -4,7 +4,7 @@ const CARRIES = { goodRatio: 0.9, highest: 4 }
 
 export const PLANS = {
   full: {
-    parts: ['core', 'factors', 'traces', 'robustness', 'cold', 'faults', 'tenants'],
+    parts: ['core', 'factors', 'traces', 'robustness', 'cold', 'faults', 'tenants', 'untrusted'],
     loads: [0.5, 0.8, 1, 1.5, 2, 2.5, 3],
     seeds: 5,
     training: [1, 1.5, 2.5],
@@ -16,10 +16,11 @@ export const PLANS = {
     carries: { ...CARRIES, halvings: 6, seeds: 2 },
     schedules: { loads: [1, 1.5, 2, 3], seeds: 2, replays: 14 },
     factors: { loads: [0.8, 1, 1.5, 2, 3], seeds: 3, tuningRounds: 1 },
-    robust: { loads: [1, 1.5, 2] },
+    robust: { loads: [1, 1.5, 2], schedules: { seeds: 2, replays: 14 } },
     cold: { load: 2, watchedMs: 90_000, seeds: 5, arms: ['sluice', 'clairvoyant'] },
     faults: { load: 1.5, seeds: 5 },
     tenants: { load: 2, seeds: 5 },
+    untrusted: { loads: [1, 1.5, 2], seeds: 5 },
   },
   quick: {
     parts: ['core', 'robustness', 'cold'],
@@ -35,10 +36,15 @@ export const PLANS = {
     schedules: { loads: [2, 3], seeds: 1, replays: 7 },
     factors: { loads: [1, 2], seeds: 3 },
     /** The strongest rival is too slow to simulate for so many workloads. */
-    robust: { loads: [1, 2], rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'] },
+    robust: {
+      loads: [1, 2],
+      rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap'],
+      schedules: { seeds: 1, replays: 5 },
+    },
     cold: { load: 2, watchedMs: 36_000, seeds: 2, arms: ['sluice', 'clairvoyant'] },
     faults: { load: 1.5, seeds: 2 },
     tenants: { load: 2, seeds: 3 },
+    untrusted: { loads: [1, 1.5, 2], seeds: 2 },
     /** The rivals that are set up in practice, and the strongest one. */
     rivals: ['limit', 'token-cap', 'llm-d', 'gradient2', 'lmetric-cap', 'scorpio'],
   },

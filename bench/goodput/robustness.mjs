@@ -1,6 +1,7 @@
 /** One setting over many workloads: ours, which has none, beside each rival at its best per workload and overall. */
 import { armOf } from './arms.mjs'
 import { runArm, trainingScore } from './grid.mjs'
+import { foundBest } from './grid-tables.mjs'
 import { tune } from './tune.mjs'
 
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length
@@ -44,9 +45,10 @@ export function scoresOf(rows, arm, scenario, loads) {
   return seeds.map((seed) => mean(own.filter((row) => row.seed === seed).map(({ attained }) => attained)))
 }
 
-/** By workload: ours, the best rival tuned for it, and the ratio of the two by seed. */
+/** By workload: ours, the best rival tuned for it, the ratio of the two by seed, and what hindsight reached. */
 export function besideBest(results, ours, rivals, loads) {
-  return results.map(({ scenario, rows, tuned }) => {
+  return results.map((result) => {
+    const { scenario, rows, tuned } = result
     const own = scoresOf(rows, ours, scenario.id, loads)
     const scored = rivals.map((arm) => ({ arm, scores: scoresOf(rows, arm, scenario.id, loads) }))
     const best = scored.reduce((one, other) => (mean(other.scores) > mean(one.scores) ? other : one))
@@ -55,8 +57,24 @@ export function besideBest(results, ours, rivals, loads) {
       own,
       best: { ...best, setting: tuned[best.arm].setting },
       ratios: own.map((value, index) => value / best.scores[index]),
+      hindsight: hindsightOf(result, best.arm, loads),
     }
   })
+}
+
+/**
+ * What the best schedule found reached, on the seeds that were searched, and the certified bound there; both also over
+ * what that rival reached on them. Undefined without a search.
+ */
+function hindsightOf({ scenario, rows, schedules = [], bounds = [] }, rival, loads) {
+  const seeds = [...new Set(schedules.map(({ seed }) => seed))]
+  if (seeds.length === 0) return undefined
+  const over = (cells, of) => mean(cells.filter(({ load }) => loads.includes(load)).map(of))
+  const attained = over(schedules, (cell) => foundBest(rows, cell))
+  const bound = over(bounds, (cell) => cell.bound)
+  const searched = rows.filter(({ seed }) => seeds.includes(seed))
+  const reached = mean(scoresOf(searched, rival, scenario.id, loads))
+  return { attained, bound, ratio: attained / reached, mostRatio: bound / reached }
 }
 
 /** Worst and mean over workloads of an arm's score over the best rival's of each: `{ worst, mean, at }`. */

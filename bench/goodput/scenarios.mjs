@@ -12,6 +12,11 @@ const BASE = {
   workload: 'mixed',
 }
 
+const A100 = {
+  profile: 'Llama-3.1-8B/A100-80G-SXM/tp1',
+  engine: { maxNumBatchedTokens: 2048 },
+}
+
 /** In each 20 s, 5 s have 2.5 times the mean rate. */
 const BURST = { rhythm: { kind: 'onOff', onMs: 5000, offMs: 15_000, onRatio: 2.5 } }
 
@@ -20,10 +25,7 @@ const scenario = (id, change = {}) => ({ id, ...BASE, ...change })
 /** The core grid: three fleets under the five classes. */
 export const CORE = [
   scenario('8B-H100'),
-  scenario('8B-A100-2048', {
-    profile: 'Llama-3.1-8B/A100-80G-SXM/tp1',
-    engine: { maxNumBatchedTokens: 2048 },
-  }),
+  scenario('8B-A100-2048', A100),
   scenario('70B-H100-TP4', { profile: 'Llama-3.1-70B/H100-80G-SXM/tp4' }),
 ]
 
@@ -72,6 +74,9 @@ export const ROBUSTNESS = [
   }),
 ]
 
+/** Workloads on engines whose prefill steps are long, for what holds work while no prediction is believed. */
+export const UNTRUSTED = PARTS.map(({ workload }) => small(`untrusted-${workload}`, { ...A100, workload }))
+
 /**
  * Tenants with equal shares of the fleet whose requests cost differently: all asking for as much, and one for ten times
  * what each of the others does, who are then well within their shares.
@@ -105,7 +110,7 @@ export const FAULTS = [
 
 /** Every scenario's name. */
 export const scenarioIds = () => {
-  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, ...TENANTS, ...FAULTS]
+  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, ...TENANTS, ...UNTRUSTED, ...FAULTS]
   return [...new Set(all.map(({ id }) => id))]
 }
 

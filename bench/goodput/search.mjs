@@ -29,7 +29,6 @@ async function bestSchedule(pool, opened, tuned, { load, seed, replays }) {
   const cheap = cheapestWithin(judged, costs, FILLED_RATIO * opened.scenario.replicas * spec.durationMs)
   const knowing = { arm: 'clairvoyant', setting: {} }
   const undropping = { arm: 'clairvoyant', setting: { without: ['dropping'] } }
-  const guarding = { arm: 'scorpio', setting: tuned.scorpio?.setting ?? {} }
   const found = await searchSchedule({
     judged,
     costs,
@@ -37,8 +36,10 @@ async function bestSchedule(pool, opened, tuned, { load, seed, replays }) {
       { base: knowing, excluded: nobody },
       { base: knowing, excluded: cheap },
       { base: undropping, excluded: cheap },
-      { base: guarding, excluded: nobody },
-      { base: guarding, excluded: cheap },
+      ...guarded(tuned).flatMap((base) => [
+        { base, excluded: nobody },
+        { base, excluded: cheap },
+      ]),
     ],
     budget: replays,
     replay: async ({ arm, setting }, excluded) => {
@@ -48,4 +49,9 @@ async function bestSchedule(pool, opened, tuned, { load, seed, replays }) {
   })
   const count = judged.filter(Boolean).length
   return { attained: count === 0 ? 1 : found.good / count, replays: found.replays, base: found.base.arm }
+}
+
+/** The strongest rival, where it was tuned: it is slow to replay. */
+function guarded({ scorpio }) {
+  return scorpio === undefined ? [] : [{ arm: 'scorpio', setting: scorpio.setting }]
 }

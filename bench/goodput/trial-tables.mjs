@@ -1,26 +1,52 @@
 /** Robustness, cold start, faults and tenants as tables. */
 import { BARE, OURS, shownSetting } from './arms.mjs'
-import { armsOf } from './grid-tables.mjs'
-import { percent, spread } from './layout.mjs'
+import { armsOf, loadsOf, valuesOf } from './grid-tables.mjs'
+import { margin, percent, spread } from './layout.mjs'
 import { overWorkloads, scoresOf } from './robustness.mjs'
-import { jainIndex, meanOf } from './stats.mjs'
+import { jainIndex, meanOf, pairedDifference } from './stats.mjs'
 
 /** One untouched configuration of ours beside the best rival of each workload at its best setting for it. */
 export function besideTable(beside, loads) {
   const ratios = beside.map(({ ratios }) => meanOf(ratios).mean)
   return {
     title: `Robustness: one untouched Sluice beside the best rival of each workload, mean over ${loads.map((load) => `${load}x`).join(', ')}`,
-    head: ['workload', 'Sluice, % good', 'best rival', 'ratio', 'which', 'its setting for this workload'],
-    rows: beside.map(({ workload, own, best, ratios: of }) => [
+    head: [
+      'workload',
+      'Sluice, % good',
+      'best rival',
+      'ratio',
+      'hindsight, % good',
+      'its ratio',
+      'bound, % good',
+      'which rival',
+      'its setting for this workload',
+    ],
+    rows: beside.map(({ workload, own, best, ratios: of, hindsight }) => [
       workload,
       spread(meanOf(own)),
       spread(meanOf(best.scores)),
       ratioText(meanOf(of)),
+      ...(hindsight === undefined
+        ? ['', '', '']
+        : [percent(hindsight.attained), hindsight.ratio.toFixed(3), percent(hindsight.bound)]),
       best.arm,
       shownSetting(best.setting),
     ]),
-    notes: [`Worst ratio ${Math.min(...ratios).toFixed(3)}, mean ${meanOf(ratios).mean.toFixed(3)}.`],
+    notes: [
+      `Worst ratio ${Math.min(...ratios).toFixed(3)}, mean ${meanOf(ratios).mean.toFixed(3)}.`,
+      ...headroomNote(beside),
+    ],
   }
+}
+
+/** What the ratios could be. */
+function headroomNote(beside) {
+  const searched = beside.flatMap(({ hindsight }) => hindsight ?? [])
+  if (searched.length === 0) return []
+  const mean = (field) => meanOf(searched.map((one) => one[field])).mean.toFixed(3)
+  return [
+    `Hindsight: the best schedule found with everything known, on as many seeds as were searched. The mean ratio would be ${mean('ratio')} with it, and ${mean('mostRatio')} at the certified bound, which no schedule passes.`,
+  ]
 }
 
 const ratioText = ({ mean, halfWidth }) =>
@@ -120,5 +146,37 @@ export function tenantTable({ scenario, rows }, load) {
       'Wanted: a Jain index of at least 0.95 where all ask for as much; all good of who asks for less than its share.',
       'Tokens: a prompt token counts 1, an output token 2.',
     ],
+  }
+}
+
+/** That arm beside the better of some rivals at each load of each workload. */
+export function untrustedTable(results, arm, rivals) {
+  const rows = results.flatMap(({ scenario, rows: of, tuned }) =>
+    loadsOf(of).map((load) => {
+      const means = armsOf(of).map((name) => meanOf(valuesOf(of, name, load)))
+      const scored = rivals.map((rival) => ({ rival, values: valuesOf(of, rival, load) }))
+      const best = scored.reduce((one, other) =>
+        meanOf(other.values).mean > meanOf(one.values).mean ? other : one,
+      )
+      const lead = margin(pairedDifference(valuesOf(of, arm, load), best.values))
+      return [
+        scenario.workload,
+        `${load}x`,
+        ...means.map(spread),
+        lead,
+        shownSetting(tuned[best.rival].setting),
+      ]
+    }),
+  )
+  return {
+    title: `While no prediction is believed: ${arm} beside limits that go by what is seen, each tuned`,
+    head: [
+      'good of offered, %',
+      'load',
+      ...armsOf(results[0]?.rows ?? []),
+      'difference to the better',
+      'its setting',
+    ],
+    rows,
   }
 }

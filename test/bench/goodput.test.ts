@@ -17,6 +17,7 @@ interface Table {
   readonly title: string
   readonly head: readonly string[]
   readonly rows: readonly (readonly (string | undefined)[])[]
+  readonly notes: readonly string[]
 }
 interface Cache {
   get(parts: unknown): unknown
@@ -44,7 +45,15 @@ interface Bench {
     readonly workload: string
     readonly best: { readonly arm: string }
     readonly ratios: readonly number[]
+    readonly hindsight?: {
+      readonly attained: number
+      readonly bound: number
+      readonly ratio: number
+      readonly mostRatio: number
+    }
   }[]
+  besideTable(beside: readonly object[], loads: readonly number[]): Table
+  untrustedTable(results: readonly object[], arm: string, rivals: readonly string[]): Table
   overWorkloads(
     rows: readonly Row[],
     arm: string,
@@ -223,6 +232,7 @@ describe('the tables', () => {
 
 describe('robustness', async () => {
   const { besideBest, overWorkloads } = (await load('robustness')) as Bench
+  const { besideTable, untrustedTable } = (await load('trial-tables')) as Bench
 
   it('measures ours by the best rival of each workload', () => {
     const beside = besideBest(RESULTS, 'sluice', ['limit', 'round-robin'], [2])
@@ -231,11 +241,46 @@ describe('robustness', async () => {
       ['lost', 'limit'],
     ])
     expect(beside[0]?.ratios[0]).toBeCloseTo(0.901 / 0.701, 9)
+    expect(beside[0]).toHaveProperty('hindsight', undefined)
     const rows = RESULTS.flatMap((result) => result.rows)
     const { worst, at, mean } = overWorkloads(rows, 'sluice', beside, [2])
     expect(at).toBe('lost')
     expect(worst).toBeCloseTo(0.6015 / 0.7015, 9)
     expect(mean).toBeCloseTo((0.6015 + 0.9015) / 0.7015 / 2, 9)
+  })
+
+  it('says what hindsight would have won, on the seeds that were searched', () => {
+    const [, lost] = RESULTS
+    const searched = {
+      ...lost,
+      schedules: [{ load: 2, seed: 1, attained: 0.8 }],
+      bounds: [{ load: 2, seed: 1, bound: 0.9 }],
+    }
+    const [row] = besideBest([searched], 'sluice', ['limit'], [2])
+    expect(row?.hindsight).toMatchObject({ attained: 0.8, bound: 0.9 })
+    expect(row?.hindsight?.ratio).toBeCloseTo(0.8 / 0.701, 9)
+    expect(row?.hindsight?.mostRatio).toBeCloseTo(0.9 / 0.701, 9)
+    // A run that reached more than the search found is the better schedule.
+    const worse = { ...searched, schedules: [{ load: 2, seed: 1, attained: 0.5 }] }
+    expect(besideBest([worse], 'sluice', ['limit'], [2])[0]?.hindsight?.attained).toBeCloseTo(0.701, 9)
+    const { rows, notes } = besideTable(besideBest([searched], 'sluice', ['limit'], [2]), [2])
+    expect(rows[0]?.slice(4, 7)).toEqual(['80.0', '1.141', '90.0'])
+    expect(notes.at(-1)).toContain('1.141 with it, and 1.284 at the certified bound')
+  })
+
+  it('shows an arm that believes nothing beside the better limit of each load', () => {
+    const won = resultOf('w', {
+      sluice: [0.9, 0.8],
+      'sluice-no-trust': [0.9, 0.7],
+      aimd: [0.8, 0.6],
+      gradient2: [0.5, 0.75],
+    })
+    const { head, rows } = untrustedTable([won], 'sluice-no-trust', ['aimd', 'gradient2'])
+    expect(head.slice(2, 6)).toEqual(['sluice', 'sluice-no-trust', 'aimd', 'gradient2'])
+    expect(rows.map((row) => [row[1], row[6]])).toEqual([
+      ['1x', '+10.0 ±0.0'],
+      ['2x', '-5.0 ±0.0'],
+    ])
   })
 })
 
