@@ -3,13 +3,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { newWaiter } from '../../src/core/waiting-room.ts'
-import { prefillStallMs } from '../../src/estimate/step-model.ts'
+import { decodeStepMs, prefillMs, prefillStallMs, stepModel } from '../../src/estimate/step-model.ts'
 import { type Job, jobOf } from '../../src/policies/job.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
 import { type Outlook, outlook, riskFactor } from '../../src/policies/outlook.ts'
-import { plannedOption } from '../../src/policies/plan-state.ts'
+import { depthTokens, plannedOption, usableSlots, virtualStart } from '../../src/policies/plan-state.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
+import { NOW_MS as LATER_MS, LEARNT, ledgerOf } from './policy-rig.ts'
 
 const NOW_MS = 1000
 /** The part of a TPOT target that plans use. */
@@ -70,6 +71,78 @@ describe('the pause after a prefill', () => {
   it('is none where nobody streams', () => {
     const learnt = new Learnt({ g: PRIOR })
     expect(plannedOption(job(learnt, 2000), viewOf(learnt, 0), 0, 20).pauseMs).toBe(0)
+  })
+})
+
+describe('the backlog that is kept in an engine', () => {
+  const idle = viewOf(new Learnt({ g: PRIOR }), 0)
+
+  it('is a sixth of the tightest TTFT in prefill, at most a chunk and never next to nothing', () => {
+    fc.assert(
+      fc.property(
+        fc.option(fc.integer({ min: 1, max: 20_000 }), { nil: undefined }),
+        fc.integer({ min: 1, max: 3 }),
+        fc.double({ min: 0.001, max: 2, noNaN: true }),
+        (ttftMs, instances, perPrefillTokenMs) => {
+          const view = { ...idle, model: stepModel({ ...PRIOR, perPrefillTokenMs }) }
+          const kept = depthTokens(view, ttftMs, instances) * instances
+          expect(kept).toBeGreaterThanOrEqual(128)
+          expect(kept).toBeLessThanOrEqual(2048)
+          // What a full chunk takes is shared out over its tokens.
+          const keptMs = (kept / 2048) * prefillMs(view.model, 2048, 2048, 0, 0)
+          const wantedMs = (ttftMs ?? 3000) / 6
+          if (kept > 128 && kept < 2048) expect(keptMs).toBeCloseTo(wantedMs, 6)
+          if (kept === 128) expect(keptMs).toBeGreaterThanOrEqual(wantedMs - 1e-6)
+          if (kept === 2048) expect(keptMs).toBeLessThanOrEqual(wantedMs + 1e-6)
+        },
+      ),
+      { numRuns: 300, seed: 5 },
+    )
+  })
+})
+
+describe('the slots that a plan counts on', () => {
+  const learnt = new Learnt({ g: PRIOR })
+
+  it('are the largest batch that keeps the tightest pace with the prefills that renew it, one at least', () => {
+    let bound = 0
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 80 }), fc.integer({ min: 5, max: 60 }), (streams, tpotMs) => {
+        const view = viewOf(learnt, streams)
+        const contextEach = view.ledger.contextTokens / streams
+        const paceMs = (batch: number) =>
+          decodeStepMs(view.model, batch, batch * contextEach) + (batch - 1) * view.renewalMs
+        const slots = usableSlots(view, tpotMs)
+        expect(usableSlots(view, Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)
+        if (slots > 1) expect(paceMs(slots)).toBeLessThanOrEqual(tpotMs * TPOT_USE_RATIO + 1e-9)
+        expect(paceMs(slots + 1)).toBeGreaterThan(tpotMs * TPOT_USE_RATIO - 1e-9)
+        if (slots > 1) bound++
+      }),
+      { numRuns: 200, seed: 5 },
+    )
+    expect(bound).toBeGreaterThan(50)
+  })
+
+  it('come free when their streams end, the first to end making no room while more run than there are slots', () => {
+    const streams = fc.array(fc.integer({ min: 1, max: 199 }), { maxLength: 30 })
+    fc.assert(
+      fc.property(streams, fc.integer({ min: 1, max: 30 }), fc.nat(30), (made, slots, waiting) => {
+        const rows = made.map((tokens) => ({ promptTokens: 300, sequences: 1, made: tokens }))
+        const view = outlook(ledgerOf('r1', rows, slots), LEARNT, 1, LATER_MS)
+        const { prefillFreeAtMs, slotsFreeAtMs } = virtualStart(view, LEARNT, slots, waiting, LATER_MS, 0)
+        expect(prefillFreeAtMs).toBe(LATER_MS)
+        if (made.length + waiting <= slots) {
+          expect(slotsFreeAtMs).toBeUndefined()
+          return
+        }
+        const endsAtMs = made
+          .map((tokens) => LATER_MS + (200 - tokens) * view.decodeStepMs)
+          .sort((one, other) => one - other)
+        const free = new Array<number>(Math.max(0, slots - made.length)).fill(LATER_MS)
+        expect(slotsFreeAtMs).toEqual([...free, ...endsAtMs.slice(Math.max(0, made.length - slots))])
+      }),
+      { numRuns: 200, seed: 5 },
+    )
   })
 })
 

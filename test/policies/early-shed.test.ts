@@ -1,0 +1,89 @@
+/** Who is told at once that cheaper work fills the engines, and when work without a promise finds room. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { OverloadAction } from '../../src/core/request.ts'
+import type { TrustState } from '../../src/core/scheduler.ts'
+import { isProbe } from '../../src/estimate/probe.ts'
+import { leavesRoom, outpricedJobs } from '../../src/policies/early-shed.ts'
+import { someOffer } from '../core/core-rig.ts'
+import { sloOf } from '../slo/facts.ts'
+import { type Flying, jobFor, NOW_MS, roundOf } from './policy-rig.ts'
+
+/** With it the price remembers 4 s of each replica. */
+const TARGET_MS = 500
+const BUSY: readonly Flying[] = [{ promptTokens: 100, sequences: 1, made: 3 }]
+let pools = 0
+/** A pool that nobody has asked anything of, with one busy replica and another. */
+function newRound(trust: TrustState, idle: boolean) {
+  const round = roundOf([BUSY, idle ? [] : BUSY], { trust, pool: `early-shed-${++pools}` })
+  return { round, price: round.learnt.price(round.pool) }
+}
+
+const trusts: fc.Arbitrary<TrustState> = fc.constantFrom('trusted', 'cautious', 'fallback')
+const asked = fc.record({
+  overload: fc.constantFrom<OverloadAction>('shed', 'demote', 'wait'),
+  costMs: fc.integer({ min: 1, max: 2000 }),
+  hasDemand: fc.boolean(),
+})
+const offered = fc.record({
+  costMs: fc.integer({ min: 1, max: 2000 }),
+  count: fc.integer({ min: 0, max: 60 }),
+})
+
+describe('a request that cheaper demand has outpriced', () => {
+  it('is told at once, unless it is a probe, may wait, or nobody believes it, and never beside an idle replica', () => {
+    const told: Record<TrustState, number> = { trusted: 0, cautious: 0, fallback: 0 }
+    fc.assert(
+      fc.property(
+        fc.array(offered, { maxLength: 8 }),
+        fc.array(asked, { minLength: 1, maxLength: 80, size: 'max' }),
+        fc.boolean(),
+        trusts,
+        (streams, rows, idle, trust) => {
+          const { round, price } = newRound(trust, idle)
+          for (const { costMs, count } of streams)
+            for (let i = 0; i < count; i++)
+              price.arrived({ prefillMs: costMs, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+          const demands = new Map()
+          const jobs = rows.map(({ overload, costMs, hasDemand }) => {
+            const job = jobFor(someOffer({ slo: sloOf({ ttftMs: 500, overload }) }))
+            if (hasDemand) demands.set(job.waiter, { prefillMs: costMs, slotMs: 0, value: 1 })
+            return job
+          })
+          const expected = jobs.filter(({ waiter }) => {
+            const demand = demands.get(waiter)
+            const mayGo = waiter.offer.slo.overload === 'shed' && !isProbe(waiter.offer.requestId)
+            return mayGo && demand !== undefined && price.outprices(demand, 2, NOW_MS)
+          })
+          const gone = outpricedJobs(round, jobs, demands)
+          expect(gone).toEqual(idle || trust === 'fallback' ? [] : expected)
+          told[trust] += gone.length
+        },
+      ),
+      { numRuns: 150, seed: 3 },
+    )
+    expect(told.trusted).toBeGreaterThan(50)
+    expect(told.cautious).toBeGreaterThan(50)
+    expect(told.fallback).toBe(0)
+  })
+})
+
+describe('work without a promise', () => {
+  it('finds no room while promises take all of the engines’ time, and nothing else keeps it out', () => {
+    let kept = 0
+    fc.assert(
+      fc.property(fc.array(offered, { maxLength: 8 }), fc.boolean(), trusts, (streams, idle, trust) => {
+        const { round, price } = newRound(trust, idle)
+        const allMs = streams.reduce((sum, { costMs, count }) => sum + costMs * count, 0)
+        for (const { costMs, count } of streams)
+          for (let i = 0; i < count; i++)
+            price.arrived({ prefillMs: costMs, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+        const takesAll = allMs > 2 * 8 * TARGET_MS
+        expect(leavesRoom(round)).toBe(idle || trust === 'fallback' || !takesAll)
+        if (!leavesRoom(round)) kept++
+      }),
+      { numRuns: 150, seed: 3 },
+    )
+    expect(kept).toBeGreaterThan(10)
+  })
+})
