@@ -68,8 +68,11 @@ function decide(planned: StandingPlan): Plan {
     const intent = tryAdmit(round, job, open, 1, undefined)
     if (intent !== undefined) return { intents: [intent] }
   }
-  for (const { job, replica } of [...plan.kept, ...unsure]) {
-    const intent = tryAdmit(round, job, open, 1, views[replica]?.ledger.replicaId)
+  // While nothing predicted is believed, whoever would be late is not refused, but leaves some room to those who would not.
+  const unsureRatio = round.trust === 'fallback' ? LEFTOVER_ROOM_RATIO : 1
+  for (const [rank, { job, replica }] of [...plan.kept, ...unsure].entries()) {
+    const roomRatio = rank < plan.kept.length ? 1 : unsureRatio
+    const intent = tryAdmit(round, job, open, roomRatio, views[replica]?.ledger.replicaId)
     if (intent !== undefined) return admission(planned, job, intent)
   }
   for (const job of newcomers) {

@@ -5,6 +5,11 @@ import { type Offer, ttftTargetMs } from '../../src/core/request.ts'
 import type { Scheduler, TrustState } from '../../src/core/scheduler.ts'
 import { isProbe } from '../../src/estimate/probe.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
+import { profile } from '../../src/sim/profiles.ts'
+import { summarize } from '../../src/sim/report.ts'
+import { simulate } from '../../src/sim/run.ts'
+import { workloadSource } from '../../src/sim/source.ts'
+import { namedWorkload } from '../../src/sim/workloads.ts'
 import { reportOf } from '../core/core-rig.ts'
 import { GateWorld } from '../property/gate-world.ts'
 import { offerOf, sloOf } from '../slo/facts.ts'
@@ -138,6 +143,21 @@ describe('trust', () => {
     )
     expect(sheds).toMatchObject({ trusted: 0, cautious: 0 })
     expect(sheds.fallback).toBeGreaterThan(10)
+  })
+})
+
+describe('overload while nothing predicted is believed', () => {
+  it('sends hardly anybody who comes too late, though nobody is refused by prediction', () => {
+    const result = simulate({
+      replicas: [{ engine: { profile: profile('demo/slow'), jitterRatio: 0.05 } }],
+      requests: workloadSource(namedWorkload('short-chat'), { lengthRatio: 0.25 }).streamAt(32, 10_000, 4),
+      createScheduler: () => createSluice({ without: ['trust'] }),
+      drainMs: 5000,
+    })
+    const { total, badByCause } = summarize(result, 0, 10_000)
+    expect(total.shed).toBeGreaterThan(100)
+    expect(total.good).toBeGreaterThan(80)
+    expect(badByCause.ttft ?? 0).toBeLessThan(0.05 * total.good)
   })
 })
 
