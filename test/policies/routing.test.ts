@@ -52,6 +52,39 @@ describe('a request that two replicas would take', () => {
   })
 })
 
+describe('a request that several replicas would take', () => {
+  const shown = (routes: readonly Route[]) =>
+    routes.map(({ engineTtftMs, candidate }) => [engineTtftMs, candidate.view.ledger.inFlightSequences])
+  // So near to each other that chains of ties are common.
+  const near = fc.tuple(fc.integer({ min: 970, max: 1030 }), fc.integer({ min: 0, max: 4 }))
+
+  it('goes the same way whatever the order of the fleet', () => {
+    fc.assert(
+      fc.property(
+        fc
+          .array(near, { minLength: 3, maxLength: 8 })
+          .chain((rows) =>
+            fc.tuple(fc.constant(rows), fc.shuffledSubarray(rows, { minLength: rows.length })),
+          ),
+        ([rows, shuffled]) => {
+          const ordered = soonestFirstToken(rows.map(([ms, streams]) => routeOf(ms, streams)))
+          expect(shown(soonestFirstToken(shuffled.map(([ms, streams]) => routeOf(ms, streams))))).toEqual(
+            shown(ordered),
+          )
+          const soonestMs = Math.min(...rows.map(([ms]) => ms))
+          const tied = rows.filter(([ms]) => ms - soonestMs <= TIE_RATIO * ms)
+          const fewest = Math.min(...tied.map(([, streams]) => streams))
+          expect(shown(ordered)[0]).toEqual([
+            Math.min(...tied.filter(([, streams]) => streams === fewest).map(([ms]) => ms)),
+            fewest,
+          ])
+        },
+      ),
+      { numRuns: 300, seed: 2 },
+    )
+  })
+})
+
 describe('leftovers', () => {
   it('are the highest claims, in order of arrival where they are equal', () => {
     fc.assert(

@@ -11,11 +11,23 @@ export interface Route {
 /** Differences below this share don't decide; then the replica with fewer sequences is taken. */
 const TIE_RATIO = 0.02
 
+/**
+ * All within the share of the soonest are a tie, and of the others again all within it of their soonest. Compared pair
+ * by pair, a tie would not carry over from one to the next, and what comes out would hang on the order of the fleet.
+ */
 export function soonestFirstToken(routes: readonly Route[]): readonly Route[] {
-  return [...routes].sort((a, b) => {
-    const gapMs = a.engineTtftMs - b.engineTtftMs
-    if (Math.abs(gapMs) > TIE_RATIO * Math.max(a.engineTtftMs, b.engineTtftMs)) return gapMs
-    const batch = a.candidate.view.ledger.inFlightSequences - b.candidate.view.ledger.inFlightSequences
-    return batch !== 0 ? batch : gapMs
-  })
+  const left = [...routes].sort((a, b) => a.engineTtftMs - b.engineTtftMs)
+  const ordered: Route[] = []
+  for (let soonest = left[0]; soonest !== undefined; soonest = left[ordered.length]) {
+    const tiedUpToMs = soonest.engineTtftMs / (1 - TIE_RATIO)
+    const from = ordered.length
+    let end = from + 1
+    while ((left[end]?.engineTtftMs ?? Number.POSITIVE_INFINITY) <= tiedUpToMs) end++
+    ordered.push(...left.slice(from, end).sort((a, b) => batchOf(a) - batchOf(b)))
+  }
+  return ordered
+}
+
+function batchOf({ candidate }: Route): number {
+  return candidate.view.ledger.inFlightSequences
 }
