@@ -1,5 +1,6 @@
 /** Turns an HTTP request into an offer and what is needed to carry it out; malformed input ends here. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Draft } from '../core/draft.ts'
 import type { Offer, PoolId, RequestId, SloClass } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
@@ -178,8 +179,6 @@ interface Taken {
 function unburdened(shape: RequestShape): RequestShape {
   return { ...shape, prefix: { text: '' } }
 }
-
-type Draft<T> = { -readonly [K in keyof T]: T[K] }
 
 /** What few requests say; each is absent when this one does not. */
 function addWishes(offer: Draft<Offer>, { arrival, shape }: Taken, steer: Steering): void {
