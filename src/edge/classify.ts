@@ -1,5 +1,6 @@
 /** Finds the class and the product of a request: header, else product rule, else default; then what the tenant may. */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Draft } from '../core/draft.ts'
 import type { SloClass } from '../core/request.ts'
 import { ProxyError } from '../errors.ts'
 import type { EdgeSettings, ProductSettings, TenantSettings } from './settings.ts'
@@ -33,7 +34,9 @@ export function classify(settings: EdgeSettings, subject: Subject): Classified {
   if (name === undefined) throw new ProxyError('forbidden', 'this key may not use any class')
   const slo = settings.classesByModel[name]?.[subject.model] ?? settings.classes[name]
   if (slo === undefined) throw new ProxyError('internal', `class ${name} is not configured`)
-  return { slo, product: product?.name ?? NO_PRODUCT, ...(name === wanted ? {} : { clampedFrom: wanted }) }
+  const classified: Draft<Classified> = { slo, product: product?.name ?? NO_PRODUCT }
+  if (name !== wanted) classified.clampedFrom = wanted
+  return classified
 }
 
 function matches(rule: ProductSettings, subject: Subject): boolean {
