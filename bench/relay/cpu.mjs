@@ -14,7 +14,7 @@ const SHORT = { streams: 4, rounds: 500, tokens: 1, rampMs: 0 }
 const LARGE = { ...SHORT, rounds: 100, promptBytes: 64 * 1024 }
 /** Node compiles what is hot over many thousand requests; a pass before that measures the compiler. */
 const WARM_UP = [
-  { ...SHORT, rounds: 3000 },
+  { ...SHORT, rounds: 5000 },
   { ...LARGE, rounds: 250 },
   { streams: 100, rounds: 2, tokens: 128, rampMs: 500 },
 ]

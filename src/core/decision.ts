@@ -1,5 +1,6 @@
 /** Makes the one record of a decision from what it saw. */
 import type { Advice } from './advice.ts'
+import type { Draft } from './draft.ts'
 import { type CandidateView, type DecisionRecord, RECORD_VERSION, type Verdict } from './records.ts'
 import type { Ms } from './units.ts'
 import type { Waiter } from './waiting-room.ts'
@@ -18,7 +19,7 @@ export interface Decided {
 export function decisionRecord(waiter: Waiter, decided: Decided, nowMs: Ms): DecisionRecord {
   const { offer, attempt, enteredAtMs } = waiter
   const { verdict, candidates, advice, trusted, configDigest } = decided
-  return {
+  const record: Draft<DecisionRecord> = {
     version: RECORD_VERSION,
     atMs: nowMs,
     offer,
@@ -27,7 +28,8 @@ export function decisionRecord(waiter: Waiter, decided: Decided, nowMs: Ms): Dec
     trusted,
     candidates: advice?.candidates ?? candidates,
     verdict,
-    ...(advice === undefined ? {} : { wouldHave: advice.verdict }),
     configDigest,
   }
+  if (advice !== undefined) record.wouldHave = advice.verdict
+  return record
 }

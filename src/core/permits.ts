@@ -1,4 +1,5 @@
 /** Every permit that is out and the ledger it stands in; replicas come, change and go here. */
+import type { Draft } from './draft.ts'
 import { mayServe, takesWork } from './eligible.ts'
 import type { BounceCause, PermitId } from './events.ts'
 import { type InFlight, ReplicaLedger } from './ledger.ts'
@@ -162,7 +163,7 @@ export function newInFlight(
   nowMs: Ms,
 ): InFlight {
   const { offer, attempt, enteredAtMs } = waiter
-  return {
+  const inFlight: Draft<InFlight> = {
     permitId,
     requestId: offer.requestId,
     replicaId: ledger.replicaId,
@@ -171,7 +172,8 @@ export function newInFlight(
     enteredAtMs,
     dispatchedAtMs: nowMs,
     uncachedTokens: chosen?.uncachedTokens ?? offer.promptTokens,
-    ...(chosen?.predictedTtftMs === undefined ? {} : { predictedTtftMs: chosen.predictedTtftMs }),
     contentEvents: 0,
   }
+  if (chosen?.predictedTtftMs !== undefined) inFlight.predictedTtftMs = chosen.predictedTtftMs
+  return inFlight
 }

@@ -1,4 +1,5 @@
 /** Makes the one Settlement of a request from what the gate knows and what the relay reported. */
+import type { Draft } from './draft.ts'
 import type { ShedReason } from './effects.ts'
 import type { InFlight } from './ledger.ts'
 import { type Judge, type JudgeFacts, RECORD_VERSION, type Settlement, type SettleReport } from './records.ts'
@@ -14,27 +15,29 @@ export function settleInFlight(inFlight: InFlight, report: SettleReport, judge: 
     offer.streamed && report.firstTokenAtMs !== undefined
       ? report.firstTokenAtMs - offer.receivedAtMs
       : undefined
-  const facts: JudgeFacts = {
+  const facts: Draft<JudgeFacts> = {
     offer,
     outcome: report.outcome,
     e2eMs: report.endedAtMs - offer.receivedAtMs,
-    ...(ttftMs === undefined ? {} : { ttftMs }),
-    ...optionalTpot(inFlight, report, outputTokens),
     promptTokens,
     outputTokens,
     slowReader: report.slowReader ?? false,
   }
-  return settlement(facts, judge, {
-    replicaId: inFlight.replicaId,
+  if (ttftMs !== undefined) facts.ttftMs = ttftMs
+  const tpotMs = tpotOf(inFlight, report, outputTokens)
+  if (tpotMs !== undefined) facts.tpotMs = tpotMs
+  const made = settlement(facts, judge, {
     attempts: inFlight.attempt,
     queueMs: inFlight.dispatchedAtMs - offer.receivedAtMs,
     countedBy:
       report.usage?.outputTokens !== undefined ? 'usage' : report.contentEvents > 0 ? 'events' : 'none',
-    ...(report.usage?.cachedTokens === undefined ? {} : { cachedTokens: report.usage.cachedTokens }),
-    ...(inFlight.predictedTtftMs === undefined ? {} : { predictedTtftMs: inFlight.predictedTtftMs }),
-    ...(report.engineError === undefined ? {} : { engineError: report.engineError }),
-    ...(report.oversizedFrames === undefined ? {} : { oversizedFrames: report.oversizedFrames }),
   })
+  made.replicaId = inFlight.replicaId
+  if (report.usage?.cachedTokens !== undefined) made.cachedTokens = report.usage.cachedTokens
+  if (inFlight.predictedTtftMs !== undefined) made.predictedTtftMs = inFlight.predictedTtftMs
+  if (report.engineError !== undefined) made.engineError = report.engineError
+  if (report.oversizedFrames !== undefined) made.oversizedFrames = report.oversizedFrames
+  return made
 }
 
 /** The end of a request that never got a permit, or gave it back and got no other. */
@@ -57,26 +60,37 @@ export function settleWaiter(
   return settlement(facts, judge, { attempts, queueMs: nowMs - offer.receivedAtMs, countedBy: 'none' })
 }
 
-type Rest = Pick<Settlement, 'attempts' | 'queueMs' | 'countedBy'> &
-  Partial<
-    Pick<Settlement, 'replicaId' | 'cachedTokens' | 'predictedTtftMs' | 'engineError' | 'oversizedFrames'>
-  >
-
-function settlement(facts: JudgeFacts, judge: Judge, rest: Rest): Settlement {
-  const { slowReader: _, ...kept } = facts
-  return {
+/** What every request has, and of the rest what was judged. */
+function settlement(
+  facts: JudgeFacts,
+  judge: Judge,
+  { attempts, queueMs, countedBy }: Pick<Settlement, 'attempts' | 'queueMs' | 'countedBy'>,
+): Draft<Settlement> {
+  const { offer, outcome, e2eMs, promptTokens, outputTokens } = facts
+  const made: Draft<Settlement> = {
     version: RECORD_VERSION,
-    requestId: facts.offer.requestId,
-    ...kept,
-    ...rest,
+    requestId: offer.requestId,
+    offer,
+    outcome,
+    attempts,
+    queueMs,
+    e2eMs,
+    promptTokens,
+    outputTokens,
+    countedBy,
     verdict: judge(facts),
   }
+  if (facts.shedReason !== undefined) made.shedReason = facts.shedReason
+  if (facts.ttftMs !== undefined) made.ttftMs = facts.ttftMs
+  if (facts.tpotMs !== undefined) made.tpotMs = facts.tpotMs
+  return made
 }
 
-/** TPOT = (last − first) / (tokens per choice − 1); absent for one token and for answers that did not stream. */
-function optionalTpot(inFlight: InFlight, report: SettleReport, outputTokens: number): { tpotMs?: Ms } {
+/** TPOT = (last − first) / (tokens per choice − 1); undefined for one token and for answers that did not stream. */
+function tpotOf(inFlight: InFlight, report: SettleReport, outputTokens: number): Ms | undefined {
   const { firstTokenAtMs, lastTokenAtMs } = report
   const perChoice = outputTokens / inFlight.offer.sequences
-  if (!inFlight.offer.streamed || firstTokenAtMs === undefined || lastTokenAtMs === undefined) return {}
-  return perChoice > 1 ? { tpotMs: (lastTokenAtMs - firstTokenAtMs) / (perChoice - 1) } : {}
+  if (!inFlight.offer.streamed || firstTokenAtMs === undefined || lastTokenAtMs === undefined)
+    return undefined
+  return perChoice > 1 ? (lastTokenAtMs - firstTokenAtMs) / (perChoice - 1) : undefined
 }

@@ -88,9 +88,9 @@ export class ClientAnswer {
   beginStream(upstream: Headers): void {
     if (this.started) return
     const encoding = upstream['content-encoding']
+    if (typeof encoding === 'string') this.#headers['content-encoding'] = encoding
     this.#head(200, {
       'content-type': upstream['content-type'] ?? EVENT_STREAM,
-      ...(typeof encoding !== 'string' ? {} : { 'content-encoding': encoding }),
       'cache-control': 'no-cache',
       'x-accel-buffering': 'no',
     })

@@ -1,5 +1,6 @@
 /** Finds the class and the product of a request: header, else product rule, else default; then what the tenant may. */
 import type { IncomingHttpHeaders } from 'node:http'
+import type { Draft } from '../core/draft.ts'
 import type { SloClass } from '../core/request.ts'
 import { ProxyError } from '../errors.ts'
 import type { EdgeSettings, ProductSettings, TenantSettings } from './settings.ts'
@@ -33,7 +34,9 @@ export function classify(settings: EdgeSettings, subject: Subject): Classified {
   if (name === undefined) throw new ProxyError('forbidden', 'this key may not use any class')
   const slo = settings.classesByModel[name]?.[subject.model] ?? settings.classes[name]
   if (slo === undefined) throw new ProxyError('internal', `class ${name} is not configured`)
-  return { slo, product: product?.name ?? NO_PRODUCT, ...(name === wanted ? {} : { clampedFrom: wanted }) }
+  const classified: Draft<Classified> = { slo, product: product?.name ?? NO_PRODUCT }
+  if (name !== wanted) classified.clampedFrom = wanted
+  return classified
 }
 
 function matches(rule: ProductSettings, subject: Subject): boolean {
@@ -41,7 +44,9 @@ function matches(rule: ProductSettings, subject: Subject): boolean {
   if (path !== undefined && path !== subject.path) return false
   if (tenant !== undefined && tenant !== subject.tenant.name) return false
   if (model !== undefined && model !== subject.model) return false
-  return Object.entries(header ?? {}).every(([name, value]) => headerOf(subject.headers, name) === value)
+  return Object.entries(header ?? {}).every(
+    ([name, value]) => headerOf(subject.headers, name.toLowerCase()) === value,
+  )
 }
 
 export interface Steering {
@@ -54,8 +59,8 @@ export interface Steering {
  * so that a header never outranks a key.
  */
 export function steering(settings: EdgeSettings, subject: Subject): Steering {
-  const ttftMs = wished(subject.headers, 'slo-ttft-ms')
-  const tpotMs = wished(subject.headers, 'slo-tpot-ms')
+  const ttftMs = wished(subject.headers, 'x-slo-ttft-ms', 'x-llm-d-slo-ttft-ms')
+  const tpotMs = wished(subject.headers, 'x-slo-tpot-ms', 'x-llm-d-slo-tpot-ms')
   if (ttftMs === undefined && tpotMs === undefined) return {}
   const names = subject.tenant.classes ?? Object.keys(settings.classes)
   const classes = names.map(
@@ -76,15 +81,15 @@ export function steering(settings: EdgeSettings, subject: Subject): Steering {
   }
 }
 
-function wished(headers: IncomingHttpHeaders, name: string): number | undefined {
-  const text = headerOf(headers, `x-${name}`) ?? headerOf(headers, `x-llm-d-${name}`)
+function wished(headers: IncomingHttpHeaders, name: string, otherName: string): number | undefined {
+  const text = headerOf(headers, name) ?? headerOf(headers, otherName)
   const wanted = text === undefined ? Number.NaN : Number(text)
   return Number.isFinite(wanted) && wanted > 0 ? wanted : undefined
 }
 
-/** A header's single value, or undefined. Names may be in any case. */
+/** A header's single value, or undefined. The name is in lower case. */
 export function headerOf(headers: IncomingHttpHeaders, name: string): string | undefined {
-  const value = headers[name.toLowerCase()]
+  const value = headers[name]
   const text = typeof value === 'string' ? value.trim() : undefined
   return text === '' ? undefined : text
 }

@@ -11,13 +11,14 @@ export function decisionHeaders(
   const { offer, attempt, waitedMs, candidates, verdict } = record
   const replicaId = verdict.kind === 'admit' ? verdict.replicaId : undefined
   const predictedMs = candidates.find((candidate) => candidate.replicaId === replicaId)?.predictedTtftMs
-  return {
+  const headers: Record<string, string> = {
     'x-sluice-class': offer.slo.name,
     'x-sluice-decision': admittedWord(attempt, waitedMs),
     'x-sluice-queue-ms': String(Math.round(waitedMs)),
-    ...(predictedMs === undefined ? {} : { 'x-sluice-predicted-ttft-ms': String(Math.round(predictedMs)) }),
-    ...(replicaName === undefined ? {} : { 'x-sluice-replica': replicaName }),
   }
+  if (predictedMs !== undefined) headers['x-sluice-predicted-ttft-ms'] = String(Math.round(predictedMs))
+  if (replicaName !== undefined) headers['x-sluice-replica'] = replicaName
+  return headers
 }
 
 const SHED_MESSAGES = {

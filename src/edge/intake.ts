@@ -1,5 +1,6 @@
 /** Turns an HTTP request into an offer and what is needed to carry it out; malformed input ends here. */
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Draft } from '../core/draft.ts'
 import type { Offer, PoolId, RequestId, SloClass } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
@@ -124,16 +125,10 @@ export class IntakeDesk {
     }
     addWishes(offer, taken, steering(this.settings, subject))
     const outbound = outboundFacts(arrival, shape, resolved, slo)
-    const clamped = clampedFrom === undefined ? {} : { clampedFrom }
-    return {
-      offer,
-      headers,
-      body: new HeldBody(body, lease),
-      outbound,
-      parts,
-      settings: this.settings,
-      ...clamped,
-    }
+    const held = new HeldBody(body, lease)
+    const intake: Draft<Intake> = { offer, headers, body: held, outbound, parts, settings: this.settings }
+    if (clampedFrom !== undefined) intake.clampedFrom = clampedFrom
+    return intake
   }
 
   #refuseRoute(pool: PoolId, route: Route): void {
@@ -155,15 +150,16 @@ function outboundFacts(
   slo: SloClass,
 ): OutboundFacts {
   const asked = shape.model ?? model.name
-  return {
+  const facts: Draft<OutboundFacts> = {
     route,
     shape: unburdened(shape),
     engineName,
     scheduling: tenant.scheduling,
-    ...(model.priorityScheduling === true ? { urgency: urgencyOf(slo) } : {}),
-    // An adapter's answers may have its own name or that of the model beneath it.
-    ...(model.renameAnswers === true ? { rename: modelRename([engineName, model.servedName], asked) } : {}),
   }
+  if (model.priorityScheduling === true) facts.urgency = urgencyOf(slo)
+  // An adapter's answers may have its own name or that of the model beneath it.
+  if (model.renameAnswers === true) facts.rename = modelRename([engineName, model.servedName], asked)
+  return facts
 }
 
 interface Taken {
@@ -178,8 +174,6 @@ interface Taken {
 function unburdened(shape: RequestShape): RequestShape {
   return { ...shape, prefix: { text: '' } }
 }
-
-type Draft<T> = { -readonly [K in keyof T]: T[K] }
 
 /** What few requests say; each is absent when this one does not. */
 function addWishes(offer: Draft<Offer>, { arrival, shape }: Taken, steer: Steering): void {

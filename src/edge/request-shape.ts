@@ -129,7 +129,7 @@ function readMessages(json: JsonObject): Prompt {
   writer.json(json.tools)
   writer.content(json.system)
   for (const message of json.messages) writer.message(message)
-  return { ...writer.done(), prompts: 1 }
+  return promptOf(writer, 1)
 }
 
 function readResponsesInput(json: JsonObject): Prompt {
@@ -139,7 +139,7 @@ function readResponsesInput(json: JsonObject): Prompt {
   if (typeof json.input === 'string') writer.text(json.input)
   else if (Array.isArray(json.input)) for (const item of json.input) writer.message(item)
   else throw malformed('`input` must be a string or an array')
-  return { ...writer.done(), prompts: 1 }
+  return promptOf(writer, 1)
 }
 
 /** A text, a list of texts, a list of token ids, or a list of such lists. */
@@ -151,7 +151,12 @@ function readPromptMember(member: unknown, name: string): Prompt {
   if (lists.length > 0 && lists.length === member.length) return idPrompts(lists)
   const writer = new PromptWriter()
   for (const entry of member) writer.message(entry)
-  return { ...writer.done(), prompts: member.length }
+  return promptOf(writer, member.length)
+}
+
+function promptOf(writer: PromptWriter, prompts: number): Prompt {
+  const { text, mediaParts } = writer.done()
+  return { text, mediaParts, prompts }
 }
 
 function idPrompts(lists: readonly (readonly number[])[]): Prompt {

@@ -1,4 +1,5 @@
 /** What one attempt has shown so far: content, times and usage; plain counters, since they move with every chunk. */
+import type { Draft } from '../core/draft.ts'
 import type { Usage } from '../core/events.ts'
 import type { SettleOutcome, SettleReport } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
@@ -33,15 +34,12 @@ export function newTally(): Tally {
 
 /** The report with which the permit goes back. */
 export function reportOf(tally: Tally, outcome: SettleOutcome, nowMs: Ms): SettleReport {
-  return {
-    outcome,
-    endedAtMs: nowMs,
-    contentEvents: tally.contentEvents,
-    ...(tally.firstTokenAtMs === undefined ? {} : { firstTokenAtMs: tally.firstTokenAtMs }),
-    ...(tally.lastTokenAtMs === undefined ? {} : { lastTokenAtMs: tally.lastTokenAtMs }),
-    ...(tally.usage === undefined ? {} : { usage: tally.usage }),
-    ...(tally.slowReader ? { slowReader: true } : {}),
-    ...(tally.engineError === undefined ? {} : { engineError: tally.engineError }),
-    ...(tally.oversizedFrames === 0 ? {} : { oversizedFrames: tally.oversizedFrames }),
-  }
+  const report: Draft<SettleReport> = { outcome, endedAtMs: nowMs, contentEvents: tally.contentEvents }
+  if (tally.firstTokenAtMs !== undefined) report.firstTokenAtMs = tally.firstTokenAtMs
+  if (tally.lastTokenAtMs !== undefined) report.lastTokenAtMs = tally.lastTokenAtMs
+  if (tally.usage !== undefined) report.usage = tally.usage
+  if (tally.slowReader) report.slowReader = true
+  if (tally.engineError !== undefined) report.engineError = tally.engineError
+  if (tally.oversizedFrames > 0) report.oversizedFrames = tally.oversizedFrames
+  return report
 }

@@ -1,4 +1,5 @@
 /** Chat and completions of OpenAI: `choices` with deltas, `[DONE]` at the end. */
+import type { Draft } from '../core/draft.ts'
 import { type DialectReader, filled, NOTHING, type Reading } from './dialect.ts'
 import { asObject, parseJson, readFailure } from './failures.ts'
 import { openaiFinishes } from './finish.ts'
@@ -38,20 +39,21 @@ function readOpenai(event: string, data: string): Reading {
   }
   const failed = readFailure(frame)
   if (failed !== undefined) return { ...NOTHING, failure: failed }
-  const choices = Array.isArray(frame.choices) ? frame.choices : []
+  const choices = Array.isArray(frame.choices) ? frame.choices : undefined
   const usage = openaiUsage(frame.usage)
   const finishes = openaiFinishes(frame)
   const aborted = finishes.includes('abort')
   const finishReason = finishes.at(-1)
-  return {
-    content: choices.some(choiceHasContent),
+  const reading: Draft<Reading> = {
+    content: choices?.some(choiceHasContent) === true,
     ends: !aborted && finishes.length > 0,
-    ...(finishReason === undefined ? {} : { finishReason }),
-    ...(usage === undefined ? {} : { usage }),
     done: false,
-    usageOnly: usage !== undefined && Array.isArray(frame.choices) && choices.length === 0,
+    usageOnly: usage !== undefined && choices?.length === 0,
     aborted,
   }
+  if (finishReason !== undefined) reading.finishReason = finishReason
+  if (usage !== undefined) reading.usage = usage
+  return reading
 }
 
 /** The key that hit last is tried first, so a plain stream costs two searches a frame. */

@@ -9,8 +9,12 @@ function word(value: unknown): string | undefined {
 
 /** One for each choice that ended here, e.g. `stop`, `length`, `tool_calls`. */
 export function openaiFinishes(frame: Members): readonly string[] {
-  const choices = Array.isArray(frame.choices) ? frame.choices : []
-  return choices.flatMap((choice) => word(asObject(choice)?.finish_reason) ?? [])
+  const finishes: string[] = []
+  for (const choice of Array.isArray(frame.choices) ? frame.choices : []) {
+    const finish = word(asObject(choice)?.finish_reason)
+    if (finish !== undefined) finishes.push(finish)
+  }
+  return finishes
 }
 
 /** Of a `message_delta`, or of a whole message, e.g. `end_turn`, `max_tokens`. */

@@ -107,7 +107,8 @@ export function defineEngine(traits: EngineTraits): EngineAdapter {
     ...(priorityEdit === undefined ? {} : { priorityEdit }),
     parseLoad: traits.parseLoad ?? (() => undefined),
     parseLimits: traits.parseLimits ?? readModelList,
-    createTap: (options: TapOptions) => createTap({ ...options, classOf: tapClassOf }),
+    createTap: ({ dialect, stripUsage }: TapOptions) =>
+      createTap({ dialect, stripUsage, classOf: tapClassOf }),
     readWhole: traits.readWhole ?? readWhole,
     classify: classOfBody(classOf),
     probe: traits.probe ?? completionProbe,

@@ -1,4 +1,5 @@
 /** Counts, times and judges a stream beside its bytes, and takes the usage frame out where only we asked for it. */
+import type { Draft } from '../core/draft.ts'
 import type { Usage } from '../core/events.ts'
 import type { ResponseClass, StreamTap, TapEvent, TapOptions } from './adapter.ts'
 import type { DialectReader, Reading } from './dialect.ts'
@@ -213,13 +214,11 @@ class Tap implements StreamTap {
       return { contentEvents, done: false }
     }
     this.#tally = { contentEvents: 0, oversizedFrames: 0, error: undefined, usage: undefined }
-    return {
-      contentEvents,
-      done: this.#done,
-      ...(oversizedFrames === 0 ? {} : { oversizedFrames }),
-      ...(error === undefined ? {} : { error }),
-      ...(usage === undefined ? {} : { usage }),
-    }
+    const told: Draft<TapEvent> = { contentEvents, done: this.#done }
+    if (oversizedFrames > 0) told.oversizedFrames = oversizedFrames
+    if (error !== undefined) told.error = error
+    if (usage !== undefined) told.usage = usage
+    return told
   }
 }
 

@@ -1,4 +1,5 @@
 /** Reads what an engine says of a request's size, in each dialect's own words. */
+import type { Draft } from '../core/draft.ts'
 import type { Usage } from '../core/events.ts'
 import { asObject } from './failures.ts'
 
@@ -12,11 +13,11 @@ function usage(
   cached: number | undefined,
 ): Usage | undefined {
   if (prompt === undefined && output === undefined) return undefined
-  return {
-    ...(prompt === undefined ? {} : { promptTokens: prompt }),
-    ...(output === undefined ? {} : { outputTokens: output }),
-    ...(cached === undefined ? {} : { cachedTokens: cached }),
-  }
+  const told: Draft<Usage> = {}
+  if (prompt !== undefined) told.promptTokens = prompt
+  if (output !== undefined) told.outputTokens = output
+  if (cached !== undefined) told.cachedTokens = cached
+  return told
 }
 
 /** `usage` of chat and completions. */

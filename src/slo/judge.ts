@@ -1,4 +1,5 @@
 /** Judges one finished request against the promise of its class: the only place where good and bad are decided. */
+import type { Draft } from '../core/draft.ts'
 import type { Judge, JudgeFacts, SloVerdict } from '../core/records.ts'
 import type { SloClass } from '../core/request.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
@@ -87,13 +88,9 @@ export function wholeAnswerTargetMs(
 
 function judgeStream(facts: JudgeFacts): SloVerdict {
   const { slo } = facts.offer
-  const measured = measuredSoFar(facts)
   const ttftMissing = slo.ttftMs !== undefined && facts.ttftMs === undefined
-  const late = slo.e2eMs === undefined || facts.slowReader ? undefined : facts.e2eMs <= slo.e2eMs
-  const indicators: Indicators = {
-    ...(ttftMissing ? { ttftGood: false } : measured),
-    ...(late === undefined ? {} : { e2eGood: late }),
-  }
+  const indicators: Draft<Indicators> = ttftMissing ? { ttftGood: false } : measuredSoFar(facts)
+  if (slo.e2eMs !== undefined && !facts.slowReader) indicators.e2eGood = facts.e2eMs <= slo.e2eMs
   if (ttftMissing) return bad('empty', indicators)
   return fromIndicators(indicators, facts.slowReader && (slo.tpotMs !== undefined || slo.e2eMs !== undefined))
 }
@@ -155,14 +152,16 @@ function broken(facts: JudgeFacts): Indicators {
 }
 
 /** TTFT and TPOT as far as both the target and a sample of a streamed answer exist. */
-function measuredSoFar(facts: JudgeFacts): Indicators {
+function measuredSoFar(facts: JudgeFacts): Draft<Indicators> {
   const { slo, streamed } = facts.offer
   const { ttftMs, tpotMs } = facts
-  if (!streamed) return {}
+  const measured: Draft<Indicators> = {}
+  if (!streamed) return measured
   const targetMs = ttftTargetMs(slo, facts.promptTokens)
-  const ttft = targetMs === undefined || ttftMs === undefined ? {} : { ttftGood: ttftMs <= targetMs }
-  if (slo.tpotMs === undefined || tpotMs === undefined || facts.slowReader) return ttft
-  return { ...ttft, tpotGood: tpotMs <= slo.tpotMs }
+  if (targetMs !== undefined && ttftMs !== undefined) measured.ttftGood = ttftMs <= targetMs
+  if (slo.tpotMs !== undefined && tpotMs !== undefined && !facts.slowReader)
+    measured.tpotGood = tpotMs <= slo.tpotMs
+  return measured
 }
 
 /** Bad by the first missed target; `leftOut` marks what a slow reader hid, and excludes when that was everything. */

@@ -50,26 +50,17 @@ export class OfferedDemand {
     const { offer } = record
     const stream = this.#stream(model, className, offer.slo)
     stream.slo = offer.slo
-    const amounts: [field: number, tokens: number][] = [
-      [PROMPT, offer.promptTokens * offer.sequences],
-      [UNCACHED, uncachedTokens(record)],
-      [SEQUENCES, offer.sequences],
-    ]
-    const whole = amounts.map(([field, amount]) => [field, wholeOrZero(amount)] as const)
-    stream.offers.addAll([[OFFERS, 1], ...whole], atMs)
+    const promptTokens = wholeOrZero(offer.promptTokens * offer.sequences)
+    const uncached = wholeOrZero(uncachedTokens(record))
+    const sequences = wholeOrZero(offer.sequences)
+    stream.offers.addAll([OFFERS, 1, PROMPT, promptTokens, UNCACHED, uncached, SEQUENCES, sequences], atMs)
   }
 
   /** Learns from an answer that came whole how long answers are. */
   settled(model: string, className: string, { outcome, outputTokens }: Settlement, nowMs: Ms): void {
     const stream = this.#streams.get(idOf(model, className))
     if (stream === undefined || outcome !== 'completed') return
-    stream.answers.addAll(
-      [
-        [ENDED, 1],
-        [OUTPUT, wholeOrZero(outputTokens)],
-      ],
-      this.#clock.at(nowMs),
-    )
+    stream.answers.addAll([ENDED, 1, OUTPUT, wholeOrZero(outputTokens)], this.#clock.at(nowMs))
   }
 
   /** Undefined while too little was seen to tell; empty when nothing is asked. */

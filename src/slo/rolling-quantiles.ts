@@ -26,6 +26,7 @@ export interface Quantiles {
 
 export class RollingQuantiles {
   readonly #rings: Readonly<Record<QuantileWindow, RollingSums>>
+  readonly #all: readonly RollingSums[]
 
   constructor(periodMs: Ms, nowMs: Ms) {
     const ring = (spanMs: Ms, slices: number) =>
@@ -36,13 +37,14 @@ export class RollingQuantiles {
       '6h': ring(6 * HOUR_MS, 12),
       period: ring(periodMs, 12),
     }
+    this.#all = Object.values(this.#rings)
   }
 
   /** Takes a sample in ms; what is no finite number is left out. */
   add(sampleMs: Ms, nowMs: Ms): void {
     if (!Number.isFinite(sampleMs)) return
     const bucket = bucketOf(sampleMs)
-    for (const ring of Object.values(this.#rings)) ring.add(bucket, 1, nowMs)
+    for (const ring of this.#all) ring.add(bucket, 1, nowMs)
   }
 
   /** Undefined while the window holds no sample. */

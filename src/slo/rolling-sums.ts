@@ -31,10 +31,10 @@ export class RollingSums {
     this.#put(this.#head, field, amount)
   }
 
-  /** Adds several counters at one instant. */
-  addAll(amounts: ReadonlyArray<readonly [field: number, amount: number]>, nowMs: Ms): void {
+  /** Adds several counters at one instant: a field, its amount, the next field, its amount. */
+  addAll(pairs: readonly number[], nowMs: Ms): void {
     this.#advance(nowMs)
-    for (const [field, amount] of amounts) this.#put(this.#head, field, amount)
+    for (let at = 0; at < pairs.length; at += 2) this.#put(this.#head, pairs[at] ?? 0, pairs[at + 1] ?? 0)
   }
 
   /** The sums now. The array is reused by the next call. */

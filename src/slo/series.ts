@@ -173,25 +173,21 @@ function shareAt(sums: Float64Array, index: number): Share {
   return good + bad === 0 ? { good, bad } : { good, bad, attainmentRatio: good / (good + bad) }
 }
 
-function increments({
-  verdict,
-  offer,
-  attempts,
-  promptTokens,
-}: Settlement): [field: number, amount: number][] {
-  const found: [number, number][] = []
+/** What a request adds, as `addAll` takes it. */
+function increments({ verdict, offer, attempts, promptTokens }: Settlement): number[] {
+  const found: number[] = []
   const cause = (EXCLUSION_CAUSES as readonly string[]).indexOf(verdict.cause ?? '')
-  if (cause >= 0) found.push([EXCLUDED_AT + cause, 1])
-  const single = { ttft: verdict.ttftGood, tpot: verdict.tpotGood, e2e: verdict.e2eGood }
-  for (const [name, good] of Object.entries(single) as ['ttft' | 'tpot' | 'e2e', boolean | undefined][]) {
-    if (good !== undefined) found.push([SLI_AT[name] + (good ? 0 : 1), 1])
-  }
+  if (cause >= 0) found.push(EXCLUDED_AT + cause, 1)
+  const { ttftGood, tpotGood, e2eGood } = verdict
+  if (ttftGood !== undefined) found.push(SLI_AT.ttft + (ttftGood ? 0 : 1), 1)
+  if (tpotGood !== undefined) found.push(SLI_AT.tpot + (tpotGood ? 0 : 1), 1)
+  if (e2eGood !== undefined) found.push(SLI_AT.e2e + (e2eGood ? 0 : 1), 1)
   if (verdict.kind === 'excluded') return found
   const side = verdict.kind === 'good' ? 0 : 1
   const size = PROMPT_SIZE_BOUNDS.findIndex((upToTokens) => promptTokens <= upToTokens)
-  found.push([SLI_AT.all + side, 1], [SIZES_AT + 2 * Math.max(0, size) + side, 1])
-  found.push([TOKENS_AT + side, Number.isFinite(promptTokens) ? Math.max(0, Math.round(promptTokens)) : 0])
-  if (attempts > 0) found.push([ADMITTED_AT + side, 1])
-  if (offer.retryCount === 0) found.push([FIRST_ATTEMPTS_AT + side, 1])
+  found.push(SLI_AT.all + side, 1, SIZES_AT + 2 * Math.max(0, size) + side, 1)
+  found.push(TOKENS_AT + side, Number.isFinite(promptTokens) ? Math.max(0, Math.round(promptTokens)) : 0)
+  if (attempts > 0) found.push(ADMITTED_AT + side, 1)
+  if (offer.retryCount === 0) found.push(FIRST_ATTEMPTS_AT + side, 1)
   return found
 }

@@ -1,5 +1,5 @@
 /** The metrics of one model and class: counted as requests end, and brought up to date when scraped. */
-import type { Counter, Histogram } from 'prom-client'
+import type { Counter } from 'prom-client'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { SloClass } from '../core/request.ts'
 import { slisOf } from '../slo/attainment.ts'
@@ -15,10 +15,7 @@ import {
   setOrRemove,
 } from './instruments.ts'
 import { LABEL_VALUES } from './metric-table.ts'
-
-interface BoundSpan {
-  observe(seconds: number): void
-}
+import type { BoundSpan } from './span-histogram.ts'
 
 interface ProductCounters {
   readonly events: ReadonlyMap<SliName, BoundCounter>
@@ -57,10 +54,10 @@ export class ClassMetrics {
     this.#verdicts = this.#zeroed(on.shadowVerdicts, 'verdict', LABEL_VALUES.verdict)
     this.#tokens = this.#zeroed(on.tokens, 'kind', LABEL_VALUES.kind)
     this.#spans = {
-      ttft: this.#zeroedSpan(on.ttft),
-      tpot: this.#zeroedSpan(on.tpot),
-      duration: this.#zeroedSpan(on.duration),
-      queueWait: this.#zeroedSpan(on.queueWait),
+      ttft: on.ttft.labels(this.#labels),
+      tpot: on.tpot.labels(this.#labels),
+      duration: on.duration.labels(this.#labels),
+      queueWait: on.queueWait.labels(this.#labels),
     }
     this.configure(options.slo, options.products)
   }
@@ -160,10 +157,5 @@ export class ClassMetrics {
         return [value, new BoundCounter(counter.labels({ ...this.#labels, [label]: value }))] as const
       }),
     )
-  }
-
-  #zeroedSpan(histogram: Histogram): BoundSpan {
-    histogram.zero(this.#labels)
-    return histogram.labels(this.#labels)
   }
 }

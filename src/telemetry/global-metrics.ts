@@ -13,6 +13,7 @@ import {
 import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
 import type { ShadowEstimate } from './shadow-estimate.ts'
+import type { BoundSpan } from './span-histogram.ts'
 import { TenantMetrics } from './tenant-metrics.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
@@ -45,6 +46,7 @@ export class GlobalMetrics {
   readonly #set: InstrumentSet<GlobalKey>
   readonly #ports: SamplePorts
   readonly #quantile: string
+  readonly #decisionDuration: BoundSpan
   readonly #coverage = new Map<string, Coverage>()
   readonly #shownReplicas = new Set<string>()
   #models: readonly string[] = []
@@ -56,6 +58,7 @@ export class GlobalMetrics {
     this.#ports = ports
     this.#quantile = quantile
     const { on } = this.#set
+    this.#decisionDuration = on.decisionDuration.labels({})
     this.tenants = new TenantMetrics(on)
     this.#workers = new WorkerMetrics(on)
     on.buildInfo.set({ version: build.version, node_version: build.nodeVersion }, 1)
@@ -77,7 +80,7 @@ export class GlobalMetrics {
     on.clamped.reset()
     for (const model of models) {
       on.reroutes.inc({ model }, 0)
-      for (const direction of LABEL_VALUES.direction) on.predictionError.zero({ model, direction })
+      for (const direction of LABEL_VALUES.direction) on.predictionError.labels({ model, direction })
     }
     for (const className of classes) on.clamped.inc({ class: className }, 0)
   }
@@ -111,7 +114,7 @@ export class GlobalMetrics {
   }
 
   decisionTook(durationMs: Ms): void {
-    observeSeconds(this.#set.on.decisionDuration, durationMs)
+    observeSeconds(this.#decisionDuration, durationMs)
   }
 
   /** The weight that load balancers upstream are told. */
@@ -152,7 +155,7 @@ export class GlobalMetrics {
     const errorRatio = ttftMs / predictedTtftMs - 1
     if (!Number.isFinite(errorRatio)) return
     const direction = errorRatio > 0 ? 'late' : 'early'
-    this.#set.on.predictionError.observe({ model, direction }, Math.abs(errorRatio))
+    this.#set.on.predictionError.labels({ model, direction }).observe(Math.abs(errorRatio))
     const found = this.#coverage.get(model)
     const coverage = found ?? { hits: new Uint8Array(COVERAGE_SAMPLES), samples: 0, covered: 0 }
     if (found === undefined) this.#coverage.set(model, coverage)

@@ -1,5 +1,5 @@
 /** Makes prom-client instruments from rows of the table, each set in a registry of its own. */
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, Gauge, Registry } from 'prom-client'
 import type { SloClass } from '../core/request.ts'
 import {
   BASE_BOUNDS,
@@ -9,12 +9,13 @@ import {
   type MetricKey,
   type MetricRow,
 } from './metric-table.ts'
+import { type BoundSpan, SpanHistogram } from './span-histogram.ts'
 
 type InstrumentOf<K extends MetricKey> = (typeof METRICS)[K]['type'] extends 'counter'
   ? Counter
   : (typeof METRICS)[K]['type'] extends 'gauge'
     ? Gauge
-    : Histogram
+    : SpanHistogram
 
 type KeysOf<Scope extends MetricRow['scope']> = {
   [K in MetricKey]: (typeof METRICS)[K]['scope'] extends Scope ? K : never
@@ -49,7 +50,7 @@ function instruments(scope: MetricRow['scope'], bounds: Bounds): InstrumentSet<M
   return { registry, on: Object.fromEntries(made) as unknown as Instruments<MetricKey> }
 }
 
-function instrument(row: MetricRow, bounds: Bounds, registry: Registry): Counter | Gauge | Histogram {
+function instrument(row: MetricRow, bounds: Bounds, registry: Registry): Counter | Gauge | SpanHistogram {
   const shared = { name: row.name, help: row.help, labelNames: [...row.labels], registers: [registry] }
   switch (row.type) {
     case 'counter':
@@ -57,7 +58,10 @@ function instrument(row: MetricRow, bounds: Bounds, registry: Registry): Counter
     case 'gauge':
       return new Gauge(shared)
     case 'histogram':
-      return new Histogram({ ...shared, buckets: [...(row.bounds === undefined ? [] : bounds[row.bounds])] })
+      return new SpanHistogram(
+        { ...shared, bounds: row.bounds === undefined ? [] : bounds[row.bounds] },
+        registry,
+      )
     default:
       return row.type satisfies never
   }
@@ -89,12 +93,9 @@ export function boundsWith(classes: readonly SloClass[]): Bounds {
   }
 }
 
-/** Observes a span of `valueMs` in seconds. prom-client throws at NaN; what is no finite number is left out. */
-export function observeSeconds(
-  histogram: { observe(value: number): void },
-  valueMs: number | undefined,
-): void {
-  if (valueMs !== undefined && Number.isFinite(valueMs)) histogram.observe(Math.max(0, valueMs) / 1000)
+/** Observes a span of `valueMs` in seconds; what is no finite number is left out. */
+export function observeSeconds(span: BoundSpan, valueMs: number | undefined): void {
+  if (valueMs !== undefined && Number.isFinite(valueMs)) span.observe(Math.max(0, valueMs) / 1000)
 }
 
 /** Sets a gauge, or takes its series away when there is no finite value to show. */

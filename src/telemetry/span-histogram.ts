@@ -1,0 +1,90 @@
+/** A histogram for what is observed several times with every request: prom-client looks labels and buckets up each time. */
+import type { MetricValueWithName, Registry } from 'prom-client'
+
+type LabelValues = Readonly<Record<string, string>>
+
+/** The series of one set of labels. */
+interface Cell {
+  readonly labels: LabelValues
+  /** By bound, without those of the bounds below; the last is for what lies above all of them. */
+  readonly counts: Float64Array
+  sum: number
+}
+
+/** Takes observations of one series. */
+export interface BoundSpan {
+  /** `value` in the unit of the bounds. Throws a RangeError when it is not finite, a caller's bug. */
+  observe(value: number): void
+}
+
+/** What the registry prints. */
+export interface PrintedHistogram {
+  readonly name: string
+  readonly help: string
+  readonly type: 'histogram'
+  readonly values: readonly MetricValueWithName<string>[]
+}
+
+export interface SpanHistogramOptions {
+  readonly name: string
+  readonly help: string
+  readonly labelNames: readonly string[]
+  /** Upper ends of the buckets, rising. */
+  readonly bounds: readonly number[]
+}
+
+export class SpanHistogram {
+  readonly name: string
+  readonly help: string
+  readonly #labelNames: readonly string[]
+  readonly #bounds: readonly number[]
+  readonly #cells = new Map<string, Cell>()
+
+  constructor({ name, help, labelNames, bounds }: SpanHistogramOptions, registry: Registry) {
+    this.name = name
+    this.help = help
+    this.#labelNames = labelNames
+    this.#bounds = bounds
+    if (labelNames.length === 0) this.labels({})
+    // Its types know the library's own classes only; what it calls is `get`.
+    registry.registerMetric(this as never)
+  }
+
+  /** The series of those labels, to be kept by whoever observes: made at 0 if it is not there. */
+  labels(labels: LabelValues): BoundSpan {
+    const key = this.#labelNames.map((name) => labels[name] ?? '').join('\n')
+    const cell = this.#cells.get(key) ?? { labels, counts: new Float64Array(this.#bounds.length + 1), sum: 0 }
+    this.#cells.set(key, cell)
+    return { observe: (value) => this.#observe(cell, value) }
+  }
+
+  /** Forgets all series; whoever holds one observes into nothing. */
+  reset(): void {
+    this.#cells.clear()
+  }
+
+  /** All series as the registry prints them. */
+  async get(): Promise<PrintedHistogram> {
+    const values = [...this.#cells.values()].flatMap((cell) => this.#valuesOf(cell))
+    return { name: this.name, help: this.help, type: 'histogram', values }
+  }
+
+  #observe(cell: Cell, value: number): void {
+    if (!Number.isFinite(value)) throw new RangeError(`${this.name} observes finite numbers, got ${value}`)
+    let bucket = 0
+    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] ?? 0)) bucket += 1
+    cell.counts[bucket] = (cell.counts[bucket] ?? 0) + 1
+    cell.sum += value
+  }
+
+  #valuesOf({ labels, counts, sum }: Cell): MetricValueWithName<string>[] {
+    let count = 0
+    const values: MetricValueWithName<string>[] = [...this.#bounds, '+Inf'].map((le, bucket) => {
+      count += counts[bucket] ?? 0
+      return { metricName: `${this.name}_bucket`, labels: { le, ...labels }, value: count }
+    })
+    values.push({ metricName: `${this.name}_sum`, labels, value: sum })
+    values.push({ metricName: `${this.name}_count`, labels, value: count })
+    return values
+  }
+}
