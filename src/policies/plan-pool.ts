@@ -1,40 +1,44 @@
 /** Decides for the waiting requests of one pool: who goes where now, who goes away, and when to look again. */
-import { mayServe, takesWork } from '../core/eligible.ts'
+import { takesWork } from '../core/eligible.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
-import type { GateState, Intent, Plan, TrustState } from '../core/scheduler.ts'
-import { clamp, type Ms, type Ratio } from '../core/units.ts'
+import type { GateState, Intent, Plan } from '../core/scheduler.ts'
+import { clamp, type Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
-import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
+import { sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf } from './job.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
-import { leastSlackFirst } from './ordering/least-slack.ts'
-import { mooreHodgson, type Placed, type PlanJob, type PlannedOption } from './ordering/moore-hodgson.ts'
+import type { Placed } from './ordering/moore-hodgson.ts'
 import { isIdle, type Outlook, outlook } from './outlook.ts'
-import { plannedOption, usableSlots, virtualStart } from './plan-state.ts'
-import { isHopeless, MAX_RECORDED, type PoolQuestion, type Round, recorded, routeOf, shed } from './round.ts'
+import { planPromised, toPlan } from './promised.ts'
+import {
+  isHopeless,
+  MAX_RECORDED,
+  openRound,
+  type PoolQuestion,
+  type Round,
+  recorded,
+  routeOf,
+  shed,
+} from './round.ts'
 import { type Route, soonestFirstToken } from './routing/soonest-first-token.ts'
 import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
-import { keepingOf, replicaChoice } from './wide.ts'
+import { keepingOf } from './wide.ts'
 
 /** Work without a promise may use this part of each room, so that promised work still finds some. */
 const LEFTOVER_ROOM_RATIO = 0.8
-/** Part of the time to its deadline that a plan may use up for a request; the rest covers what predictions miss. */
-const TTFT_USE_RATIO = 0.9
-/** A request whose tenant or class has had so much too little, in times of its weight, is ordered as if by this part. */
-const HASTY_WORTH = 10
-const HASTY_USE_RATIO = 0.5
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 /** An outage is assumed to last this long, in ms. */
 const OUTAGE_RETRY_MS: Ms = 5000
+
 /** Returns at most one admission, or all sheds that are due; the gate asks again until nothing is left to do. */
 export function planPool(question: PoolQuestion): Plan {
   const views = liveViews(question)
@@ -170,83 +174,6 @@ function outage({ state, pool }: PoolQuestion): Plan {
     })
   }
   return { intents }
-}
-
-function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly Outlook[]): Round {
-  let tightestTpotMs = Number.POSITIVE_INFINITY
-  let tightestTtftMs: Ms | undefined
-  for (const {
-    waiter: { offer },
-  } of jobs) {
-    tightestTpotMs = Math.min(tightestTpotMs, offer.steerTpotMs ?? offer.slo.tpotMs ?? tightestTpotMs)
-    const ttftMs = offer.steerTtftMs ?? offer.slo.ttftMs
-    if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
-  }
-  for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
-  const trust = trustIn(question, views)
-  return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
-}
-
-function trustIn({ without, nowMs }: PoolQuestion, views: readonly Outlook[]): TrustState {
-  if (without.has('trust')) return 'fallback'
-  const groups = new Set(views.map(({ group }) => group))
-  return leastTrusted([...groups].map((group) => group.trust(nowMs)))
-}
-
-/** Orders what has a deadline and finds out what can be kept. */
-function planPromised(
-  round: Round,
-  jobs: readonly Job[],
-): Pick<StandingPlan, 'plan' | 'demands' | 'starts' | 'choice'> {
-  const { views, learnt, nowMs, tightestTpotMs } = round
-  const withDeadline = jobs.flatMap((job) =>
-    job.deadlineAtMs === undefined ? [] : [{ job, deadlineAtMs: job.deadlineAtMs }],
-  )
-  const choice = replicaChoice(views)
-  if (withDeadline.length === 0)
-    return { plan: { kept: [], dropped: [] }, demands: new Map(), starts: [], choice }
-  const waitingSequences = withDeadline.reduce((sum, { job }) => sum + job.waiter.offer.sequences, 0)
-  const { holdingsMs } = keepingOf(views.length)
-  const starts = views.map((view) =>
-    virtualStart(view, learnt, usableSlots(view, tightestTpotMs), waitingSequences, nowMs, holdingsMs),
-  )
-  const planned = withDeadline.map(({ job, deadlineAtMs }, nth) =>
-    toPlan(round, job, deadlineAtMs, choice(job, nth)),
-  )
-  const inOrder = leastSlackFirst(planned).map(({ planJob }) => planJob)
-  return { plan: mooreHodgson(inOrder, starts), demands: readDemands(round, inOrder, starts), starts, choice }
-}
-
-/** What the job would take on each of these replicas, and when it must start at the latest. */
-function toPlan(round: Round, job: Job, deadlineAtMs: Ms, replicas: readonly number[]) {
-  const { views, tightestTpotMs, without } = round
-  const options: PlannedOption[] = []
-  let soonestMs = Number.POSITIVE_INFINITY
-  for (const replica of replicas) {
-    const view = views[replica]
-    if (view === undefined || !mayServe(job.waiter, view.ledger.report)) continue
-    const option = plannedOption(job, view, replica, tightestTpotMs)
-    options.push(option)
-    soonestMs = Math.min(soonestMs, option.prefillMs + option.latencyMs)
-  }
-  const lateAtMs = without.has('dropping')
-    ? Number.POSITIVE_INFINITY
-    : partOfTimeAtMs(job, deadlineAtMs, TTFT_USE_RATIO)
-  const planJob: PlanJob<Job> = { job, deadlineAtMs: lateAtMs, value: job.value, options }
-  const orderAtMs = isHasty(job) ? partOfTimeAtMs(job, deadlineAtMs, HASTY_USE_RATIO) : deadlineAtMs
-  const startByAtMs = orderAtMs - (without.has('slack-order') ? 0 : soonestMs)
-  return { planJob, startByAtMs, enteredAtMs: job.waiter.enteredAtMs }
-}
-
-/** Plans slip, so what must not be refused is not left to its last moment. */
-function isHasty({ value, waiter }: Job): boolean {
-  return value >= HASTY_WORTH * waiter.offer.slo.weight
-}
-
-/** The instant at which that part of the time to its deadline has passed. */
-function partOfTimeAtMs({ waiter }: Job, deadlineAtMs: Ms, part: Ratio): Ms {
-  const { receivedAtMs } = waiter.offer
-  return receivedAtMs + part * (deadlineAtMs - receivedAtMs)
 }
 
 /** Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. */

@@ -4,7 +4,7 @@ import type { PoolId } from '../core/request.ts'
 import type { GateState, Intent, TrustState } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import { prefillMs, requestOverheadMs } from '../estimate/step-model.ts'
-import { sureMissRatio } from '../estimate/trust.ts'
+import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import type { Candidate } from './admission/gate.ts'
 import { refusingGate } from './admission/gates.ts'
 import { kvPeakRatio } from './admission/kv-peak.ts'
@@ -108,4 +108,26 @@ export function recorded(round: Round, routes: readonly Route[]): readonly Candi
       gate: refusingGate(candidate, round.without) ?? 'ok',
     }
   })
+}
+
+/** Reads what holds for the whole plan; without any replica nothing is trusted. */
+export function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly Outlook[]): Round {
+  let tightestTpotMs = Number.POSITIVE_INFINITY
+  let tightestTtftMs: Ms | undefined
+  for (const {
+    waiter: { offer },
+  } of jobs) {
+    tightestTpotMs = Math.min(tightestTpotMs, offer.steerTpotMs ?? offer.slo.tpotMs ?? tightestTpotMs)
+    const ttftMs = offer.steerTtftMs ?? offer.slo.ttftMs
+    if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
+  }
+  for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
+  const trust = trustIn(question, views)
+  return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
+}
+
+function trustIn({ without, nowMs }: PoolQuestion, views: readonly Outlook[]): TrustState {
+  if (without.has('trust')) return 'fallback'
+  const groups = new Set(views.map(({ group }) => group))
+  return leastTrusted([...groups].map((group) => group.trust(nowMs)))
 }
