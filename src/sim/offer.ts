@@ -4,8 +4,10 @@ import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { EngineRequest } from './engine-types.ts'
 import type { UnsentRequest } from './workload-types.ts'
 
-/** Tokens under one prefix hash, towards gate and engine alike. */
+/** Tokens of a block that an engine caches. */
 export const PREFIX_BLOCK_TOKENS: Tokens = 64
+/** Engine blocks under one hash that the gate sees: `src/edge/prefix.ts` hashes 256 tokens. */
+const BLOCKS_PER_HASH = 4
 
 /** Bytes of JSON body per prompt token, for the waiting room's books. */
 const BYTES_PER_TOKEN = 4
@@ -37,6 +39,11 @@ export interface Intake {
   readonly receivedAtMs: Ms
 }
 
+/** Of the engine's blocks those that end one of the gate's: each name stands for all text up to there. */
+function hashesForGate(hashes: readonly string[]): readonly string[] {
+  return hashes.filter((_, block) => (block + 1) % BLOCKS_PER_HASH === 0)
+}
+
 /** The offer of a request whose last body byte came at `receivedAtMs`: streamed chat unless it was told otherwise. */
 export function toOffer(
   request: UnsentRequest,
@@ -57,8 +64,8 @@ export function toOffer(
     promptTokensExact: countRatio === 1,
     ...(request.maxTokens === undefined ? {} : { maxOutputTokens: request.maxTokens }),
     sequences: 1,
-    prefixHashes: hashes,
-    prefixBlockTokens: Math.max(1, Math.round(PREFIX_BLOCK_TOKENS * countRatio)),
+    prefixHashes: hashesForGate(hashes),
+    prefixBlockTokens: Math.max(1, Math.round(PREFIX_BLOCK_TOKENS * BLOCKS_PER_HASH * countRatio)),
     bodyBytes: request.promptTokens * BYTES_PER_TOKEN,
     streamed: true,
     retryCount,
