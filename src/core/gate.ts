@@ -17,7 +17,7 @@ import { newWaiter, secondWaiter, type Waiter, WaitingRoom } from './waiting-roo
 
 type Refusal = Pick<Intent & { kind: 'shed' }, 'reason' | 'retryAfterMs' | 'candidates'>
 
-/** How long a replica that called itself full is left alone unless something ends there sooner, in ms. */
+/** How long a replica that called itself full is left alone, whatever ends there meanwhile, in ms. */
 const ENGINE_FULL_HOLD_MS: Ms = 200
 /** Soonest look again, so that a wish for the past can't hold up time. */
 const MIN_WAKE_MS: Ms = 1
@@ -157,8 +157,6 @@ export class Gate {
     const ledger = this.#permits.ledger(permitId)
     const inFlight = this.#permits.release(permitId)
     const settlement = settleInFlight(inFlight, report, this.#judge)
-    // A place is free there, whatever it said before.
-    ledger.fullUntilAtMs = Number.NEGATIVE_INFINITY
     for (const learner of this.#learners) learner.settled(inFlight, ledger, report, settlement.verdict, nowMs)
     this.#permits.dropIfGone(ledger)
     this.#leave(inFlight.offer)

@@ -3,12 +3,19 @@ import type { BounceCause, PermitId } from '../core/events.ts'
 import type { ExchangeFacts } from '../core/records.ts'
 import type { RequestId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
+import { saysDraining } from '../engines/failures.ts'
 import type { ClientAnswer } from './answer.ts'
 import { headerOf } from './classify.ts'
 import type { Intake } from './intake.ts'
 import type { Relay } from './relay.ts'
 import type { RequestTrace } from './request-trace.ts'
 import { parentOf } from './trace-context.ts'
+
+/** How an attempt failed, and what was said then. */
+export interface Failure {
+  readonly cause: BounceCause
+  readonly message: string
+}
 
 export interface Story {
   readonly intake: Intake
@@ -17,8 +24,8 @@ export interface Story {
   readonly trace: RequestTrace | undefined
   /** Its attempt under way; absent while it waits. */
   relay?: Relay
-  /** How its first attempt failed, and what it or the second said then. */
-  lastFailure?: { readonly cause: BounceCause; readonly message: string }
+  /** Of its last attempt. */
+  lastFailure?: Failure
 }
 
 export class Stories {
@@ -82,4 +89,9 @@ export function keepAlive({ intake, answer }: Story, nowMs: Ms): void {
   if (!offer.streamed) return
   const spokeAtMs = Math.max(answer.wroteAtMs, offer.receivedAtMs)
   if (nowMs - spokeAtMs >= settings.timeouts.heartbeatAfterMs) answer.heartbeat(nowMs)
+}
+
+/** The cause that its replica was blamed for: one that goes down or is not yet up is not. */
+export function heldAgainst(failure: Failure | undefined): BounceCause | undefined {
+  return failure === undefined || saysDraining(failure.message) ? undefined : failure.cause
 }

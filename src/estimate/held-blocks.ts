@@ -6,14 +6,14 @@ const FIRST_ROOM = 1024
 
 /** At most `maxBlocks`; whichever was not used for longest goes first. Holders are told apart by identity. */
 export class HeldBlocks<H extends object> {
-  readonly #max: number
+  readonly #maxBlocks: number
   /** Where the lists below have each block. */
   readonly #places = new Map<string, number>()
   readonly #free: number[] = []
   readonly #hashes: string[] = []
   /** The only holder, as most blocks have but one, and its clock when it used the block; else all are in `more`. */
   readonly #holders: (H | undefined)[] = []
-  #usedAt = new Float64Array(FIRST_ROOM)
+  #usedAtTokens = new Float64Array(FIRST_ROOM)
   readonly #more: (Map<H, number> | undefined)[] = []
   /** Neighbours by last use. */
   #older = new Int32Array(FIRST_ROOM)
@@ -22,7 +22,7 @@ export class HeldBlocks<H extends object> {
   #newest = NONE
 
   constructor(maxBlocks: number) {
-    this.#max = maxBlocks
+    this.#maxBlocks = maxBlocks
   }
 
   get size(): number {
@@ -42,21 +42,21 @@ export class HeldBlocks<H extends object> {
 
   /** The holder's clock when it used the block last; undefined when it does not hold it. */
   usedAt(place: number, holder: H): number | undefined {
-    return this.#holders[place] === holder ? this.#usedAt[place] : this.#more[place]?.get(holder)
+    return this.#holders[place] === holder ? this.#usedAtTokens[place] : this.#more[place]?.get(holder)
   }
 
-  /** The holder uses the block when its clock shows `at`. */
-  use(hash: string, holder: H, at: number): void {
+  /** The holder uses the block when its clock, which counts tokens, shows `atTokens`. */
+  use(hash: string, holder: H, atTokens: number): void {
     const known = this.#places.get(hash)
     if (known !== undefined) this.#unlink(known)
     const place = known ?? this.#open(hash, holder)
     this.#link(place)
     const only = this.#holders[place]
-    if (only === holder) this.#usedAt[place] = at
-    else if (only === undefined) this.#more[place]?.set(holder, at)
+    if (only === holder) this.#usedAtTokens[place] = atTokens
+    else if (only === undefined) this.#more[place]?.set(holder, atTokens)
     else {
-      const before: [H, number] = [only, this.#usedAt[place] ?? 0]
-      this.#more[place] = new Map([before, [holder, at]])
+      const before: [H, number] = [only, this.#usedAtTokens[place] ?? 0]
+      this.#more[place] = new Map([before, [holder, atTokens]])
       this.#holders[place] = undefined
     }
   }
@@ -73,13 +73,13 @@ export class HeldBlocks<H extends object> {
   }
 
   #open(hash: string, holder: H): number {
-    if (this.#places.size >= this.#max && this.#oldest !== NONE) {
+    if (this.#places.size >= this.#maxBlocks && this.#oldest !== NONE) {
       const oldest = this.#oldest
       this.#unlink(oldest)
       this.#close(oldest)
     }
     const place = this.#free.pop() ?? this.#hashes.length
-    if (place >= this.#usedAt.length) this.#grow()
+    if (place >= this.#usedAtTokens.length) this.#grow()
     this.#places.set(hash, place)
     this.#hashes[place] = hash
     this.#holders[place] = holder
@@ -113,12 +113,12 @@ export class HeldBlocks<H extends object> {
   }
 
   #grow(): void {
-    const room = 2 * this.#usedAt.length
+    const room = 2 * this.#usedAtTokens.length
     const [usedAt, older, newer] = [new Float64Array(room), new Int32Array(room), new Int32Array(room)]
-    usedAt.set(this.#usedAt)
+    usedAt.set(this.#usedAtTokens)
     older.set(this.#older)
     newer.set(this.#newer)
-    this.#usedAt = usedAt
+    this.#usedAtTokens = usedAt
     this.#older = older
     this.#newer = newer
   }

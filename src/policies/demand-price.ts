@@ -4,19 +4,21 @@ import { clamp, type Ms, type Ratio } from '../core/units.ts'
 /** Buckets grow by 2^(1/4) from a millisecond of engine time per unit of value. */
 const BUCKETS = 80
 const BUCKETS_PER_OCTAVE = 4
-/** Demand is averaged over about so many TTFT targets, so that a burst that can still wait is none; bounds in ms. */
+/** Demand is averaged over about so many TTFT targets, so that a burst that can still wait is none. */
 const MEMORY_TARGETS = 8
-const MIN_MEMORY_MS: Ms = 4000
-const MAX_MEMORY_MS: Ms = 60_000
-/** Weight of one more request in the mean TTFT target. */
+/** A target counts as one within these, in ms. */
+const MIN_TARGET_MS: Ms = 500
+const MAX_TARGET_MS: Ms = 7500
+/** Weight of one more request in the mean of ln(target): few that have long must not make many that have not wait. */
 const TARGET_WEIGHT = 0.05
 /** Part of what is served that may be dearer than the price; more shows that there is more room than was thought. */
 const DEAR_RATIO = 0.05
-/** Room follows what is seen within half a memory, up to so many times what engines are known to do. */
+/** Room grows within half a memory, up to so many times what engines are known to do, and fades within ten. */
 const ROOM_GAIN = 2
 const MAX_ROOM_RATIO = 10
+const ROOM_FADES = 10
 
-/** What one request asks of the engines, in ms of one replica's time. */
+/** What one request asks of the engines, in ms of the time that one replica has for this gate. */
 export interface Demand {
   /** Prefill time, with the pauses that running streams need after it. */
   readonly prefillMs: Ms
@@ -35,8 +37,8 @@ export class DemandPrice {
   readonly #prefillMs = new Float64Array(BUCKETS)
   readonly #slotMs = new Float64Array(BUCKETS)
   #readAtMs: Ms | undefined
-  #targetMs: Ms | undefined
-  #memoryMs = MIN_MEMORY_MS
+  #lnTarget: number | undefined
+  #memoryMs = MEMORY_TARGETS * MIN_TARGET_MS
   /** What was sent to the engines, in the same terms. */
   #servedPrefillMs: Ms = 0
   #servedSlotMs: Ms = 0
@@ -46,9 +48,9 @@ export class DemandPrice {
 
   /** `targetMs`: the time that it has to its first token. */
   arrived(demand: Demand, targetMs: Ms, nowMs: Ms): void {
-    this.#fade(nowMs)
-    this.#targetMs = (this.#targetMs ?? targetMs) * (1 - TARGET_WEIGHT) + targetMs * TARGET_WEIGHT
-    this.#memoryMs = clamp(MEMORY_TARGETS * this.#targetMs, MIN_MEMORY_MS, MAX_MEMORY_MS)
+    const ln = Math.log(clamp(targetMs, MIN_TARGET_MS, MAX_TARGET_MS))
+    this.#lnTarget = (this.#lnTarget ?? ln) + TARGET_WEIGHT * (ln - (this.#lnTarget ?? ln))
+    this.#fade(nowMs, MEMORY_TARGETS * Math.exp(this.#lnTarget))
     this.#full = undefined
     const bucket = bucketOf(demand)
     this.#prefillMs[bucket] = (this.#prefillMs[bucket] ?? 0) + demand.prefillMs
@@ -98,11 +100,15 @@ export class DemandPrice {
     return BUCKETS
   }
 
-  #fade(nowMs: Ms): void {
-    const keepRatio = Math.exp(-Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / this.#memoryMs)
+  /** Lets time pass, then tells the rates that were seen over another memory from now on. */
+  #fade(nowMs: Ms, memoryMs = this.#memoryMs): void {
+    const passed = Math.max(0, nowMs - (this.#readAtMs ?? nowMs)) / this.#memoryMs
+    const keepRatio = (Math.exp(-passed) * memoryMs) / this.#memoryMs
     this.#readAtMs = nowMs
+    this.#memoryMs = memoryMs
     if (keepRatio === 1) return
     this.#full = undefined
+    this.#roomRatio = 1 + (this.#roomRatio - 1) * Math.exp(-passed / ROOM_FADES)
     this.#servedPrefillMs *= keepRatio
     this.#servedSlotMs *= keepRatio
     for (let bucket = 0; bucket < BUCKETS; bucket++) {

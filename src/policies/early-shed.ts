@@ -1,6 +1,7 @@
 /** Tells requests at once that would only wait to be displaced: see `DemandPrice`. */
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
+import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import type { Job } from './job.ts'
 import { keptBy } from './kept.ts'
@@ -13,28 +14,34 @@ const counted = keptBy<Waiter, true>()
 
 /** What each job asks of the engines where that is least; counts those seen for the first time into the price. */
 export function readDemands(
-  { learnt, pool, nowMs }: Round,
+  { learnt, pool, nowMs, state }: Round,
   jobs: readonly PlanJob<Job>[],
   starts: readonly VirtualStart[],
 ): ReadonlyMap<Waiter, Demand> {
   const demands = new Map<Waiter, Demand>()
   const seen = counted(learnt)
   for (const planned of jobs) {
-    const demand = leastDemand(planned, starts)
+    const demand = leastDemand(planned, starts, state.instances)
     if (demand === undefined) continue
     const { waiter, deadlineAtMs } = planned.job
     demands.set(waiter, demand)
-    if (seen.has(waiter) || deadlineAtMs === undefined) continue
+    // A second attempt asks for what its first has asked for.
+    if (seen.has(waiter) || waiter.attempt > 1 || deadlineAtMs === undefined) continue
     seen.set(waiter, true)
     learnt.price(pool).arrived(demand, deadlineAtMs - waiter.offer.receivedAtMs, nowMs)
   }
   return demands
 }
 
-function leastDemand({ options, value }: PlanJob<Job>, starts: readonly VirtualStart[]): Demand | undefined {
+function leastDemand(
+  { options, value }: PlanJob<Job>,
+  starts: readonly VirtualStart[],
+  instances: number,
+): Demand | undefined {
   let least: Demand | undefined
   for (const { replica, residenceMs, sequences, ...work } of options) {
-    const prefillMs = work.prefillMs + work.pauseMs
+    // Of an engine's time this gate has its part; of its slots it is shown no more than that.
+    const prefillMs = (work.prefillMs + work.pauseMs) * instances
     const slots = starts[replica]?.slotsFreeAtMs?.length
     const slotMs = slots === undefined ? 0 : (residenceMs * sequences) / Math.max(1, slots)
     if (least === undefined || prefillMs + slotMs < least.prefillMs + least.slotMs)
@@ -44,21 +51,28 @@ function leastDemand({ options, value }: PlanJob<Job>, starts: readonly VirtualS
 }
 
 /** True while promised work leaves engine time for work without a promise, or a replica has nothing else to do. */
-export function leavesRoom({ learnt, pool, nowMs, trust, views }: Round): boolean {
-  return trust === 'fallback' || views.some(isIdle) || !learnt.price(pool).takesAll(views.length, nowMs)
+export function leavesRoom(round: Round): boolean {
+  if (round.trust === 'fallback' || round.views.some(isIdle)) return true
+  return !round.learnt.price(round.pool).takesAll(round.views.length, round.nowMs)
 }
 
-/** Waiting jobs that may be shed and that cheaper demand has outpriced; no probe, and none while a replica idles. */
+/** Waiting jobs that may be shed and that cheaper demand has outpriced; no probe, and none that an idle replica takes. */
 export function outpricedJobs(
-  { learnt, pool, nowMs, trust, views }: Round,
+  round: Round,
   jobs: readonly Job[],
   demands: ReadonlyMap<Waiter, Demand>,
 ): readonly Job[] {
-  if (trust === 'fallback' || views.some(isIdle)) return []
-  const price = learnt.price(pool)
-  return jobs.filter(({ waiter }) => {
-    if (waiter.offer.slo.overload !== 'shed' || isProbe(waiter.offer.requestId)) return false
-    const demand = demands.get(waiter)
-    return demand !== undefined && price.outprices(demand, views.length, nowMs)
+  if (round.trust === 'fallback') return []
+  const price = round.learnt.price(round.pool)
+  return jobs.filter((job) => {
+    const { offer } = job.waiter
+    if (offer.slo.overload !== 'shed' || isProbe(offer.requestId) || hasIdle(round, job)) return false
+    const demand = demands.get(job.waiter)
+    return demand !== undefined && price.outprices(demand, round.views.length, round.nowMs)
   })
+}
+
+/** True when a replica that has nothing to do would take the job now. */
+export function hasIdle({ views, nowMs }: Round, job: Job): boolean {
+  return views.some((view) => isIdle(view) && takesNow(view, job, nowMs))
 }

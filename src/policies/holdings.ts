@@ -25,13 +25,23 @@ export interface Holdings {
   readonly sequences: Float64Array
 }
 
-/** Everything in flight there; kept until a permit or a token of it moves, or for `keptMs`. */
-export function holdingsOf(ledger: ReplicaLedger, learnt: Learnt, nowMs: Ms, keptMs: Ms): Holdings {
+/**
+ * Everything in flight there; kept until a permit or a token of it moves, for `keptMs` although tokens do, and for
+ * `movedKeptMs` although permits do.
+ */
+export function holdingsOf(
+  ledger: ReplicaLedger,
+  learnt: Learnt,
+  nowMs: Ms,
+  keptMs: Ms,
+  movedKeptMs: Ms = 0,
+): Holdings {
   const { version, lastTokenAtMs } = ledger
   const known = kept(learnt).get(ledger)
   if (known !== undefined) {
-    if (known.version === version && known.lastTokenAtMs === lastTokenAtMs) return known
-    if (nowMs - known.readAtMs < keptMs) return known
+    const ageMs = nowMs - known.readAtMs
+    if (known.version === version && (known.lastTokenAtMs === lastTokenAtMs || ageMs < keptMs)) return known
+    if (ageMs < movedKeptMs) return known
   }
   const holdings = known ?? new SortedHoldings()
   if (known === undefined) kept(learnt).set(ledger, holdings)

@@ -11,11 +11,11 @@ import { sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
-import { leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
+import { hasIdle, leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf } from './job.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import type { Placed } from './ordering/moore-hodgson.ts'
-import { isIdle, type Outlook, outlook } from './outlook.ts'
+import { type Outlook, outlook } from './outlook.ts'
 import { planPromised, toPlan } from './promised.ts'
 import {
   isHopeless,
@@ -32,8 +32,8 @@ import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
 import { keepingOf } from './wide.ts'
 
-/** Work without a promise may use this part of each room, so that promised work still finds some. */
-const LEFTOVER_ROOM_RATIO = 0.8
+/** Work without a promise, or that is not believed to keep it, may use this part of each room: others still find some. */
+const HELD_BACK_ROOM_RATIO = 0.8
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 /** An outage is assumed to last this long, in ms. */
@@ -56,50 +56,87 @@ function withNewcomers(last: StandingPlan): StandingPlan {
 }
 
 function decide(planned: StandingPlan): Plan {
-  const { jobs, leftovers, newcomers, plan, demands, round } = planned
-  const { views, nowMs } = round
-  const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
-  if (tooLate.length > 0) return { intents: tooLate.map((job) => shed(round, job, nowMs)) }
-  const sheds = plan.dropped.filter((placed) => mayShed(round, placed))
-  if (sheds.length > 0) {
-    return { intents: sheds.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)) }
-  }
-  const open = openReplicas(round)
-  const mayBeLate = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload !== 'shed')
-  const unsure = plan.dropped.filter(({ job }) => job.waiter.offer.slo.overload === 'shed')
-  const owed = leftovers.filter((job) => job.owed)
-  for (const job of owed) {
-    const intent = tryAdmit(round, job, open, 1, undefined)
-    if (intent !== undefined) return { intents: [intent] }
-  }
-  // While nothing predicted is believed, whoever would be late is not refused, but leaves some room to those who would not.
-  const unsureRatio = round.trust === 'fallback' ? LEFTOVER_ROOM_RATIO : 1
-  for (const [rank, { job, replica }] of [...plan.kept, ...unsure].entries()) {
-    const roomRatio = rank < plan.kept.length ? 1 : unsureRatio
-    const intent = tryAdmit(round, job, open, roomRatio, views[replica]?.ledger.replicaId)
-    if (intent !== undefined) return admission(planned, job, intent)
-  }
-  for (const job of newcomers) {
-    const intent = tryAdmit(round, job, open, 1, undefined)
-    if (intent !== undefined) return admission(planned, job, intent)
-  }
-  const hopeful = mayBeLate.slice(0, LEFTOVERS_TRIED).map((placed) => placed.job)
-  for (const job of leavesRoom(round) ? [...hopeful, ...leftovers] : []) {
-    const intent = tryAdmit(round, job, open, LEFTOVER_ROOM_RATIO, undefined)
-    if (intent !== undefined) return { intents: [intent] }
-  }
+  const { jobs, demands, round } = planned
+  const hopeless = refusals(planned)
+  if (hopeless.length > 0) return { intents: hopeless }
+  const admitted = admission(planned)
+  if (admitted !== undefined) return { intents: [admitted] }
   const outpriced = outpricedJobs(round, jobs, demands)
-  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, nowMs)) }
+  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, round.nowMs)) }
   return { intents: [], ...wake(planned) }
 }
 
+/** Whose time is over, or else whom the plan gives up for sure. */
+function refusals({ jobs, plan, round }: StandingPlan): readonly Intent[] {
+  const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
+  if (tooLate.length > 0) return tooLate.map((job) => shed(round, job, round.nowMs))
+  const dropped = plan.dropped.filter((placed) => mayShed(round, placed))
+  return dropped.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs))
+}
+
+/** The first in line whom some replica takes: what floors owe, promises, newcomers, then what fills leftover room. */
+function admission(planned: StandingPlan): Intent | undefined {
+  const { leftovers, newcomers, plan, round } = planned
+  const open = openReplicas(round)
+  const isUnsure = ({ job }: Placed<Job>): boolean => job.waiter.offer.slo.overload === 'shed'
+  for (const job of leftovers) {
+    const intent = job.owed ? tryAdmit(round, job, open, 1, undefined) : undefined
+    if (intent !== undefined) return intent
+  }
+  const promised =
+    admitPromised(planned, plan.kept, open) ?? admitUnsure(planned, plan.dropped.filter(isUnsure), open)
+  if (promised !== undefined) return promised
+  for (const job of newcomers) {
+    const intent = tryAdmit(round, job, open, 1, undefined)
+    if (intent !== undefined) return counted(planned, job, intent)
+  }
+  if (!leavesRoom(round)) return undefined
+  const mayBeLate = plan.dropped.filter((placed) => !isUnsure(placed)).slice(0, LEFTOVERS_TRIED)
+  for (const job of [...mayBeLate.map((placed) => placed.job), ...leftovers]) {
+    const intent = tryAdmit(round, job, open, HELD_BACK_ROOM_RATIO, undefined)
+    if (intent !== undefined) return intent
+  }
+  return undefined
+}
+
+/** In order, where the plan has them. */
+function admitPromised(
+  planned: StandingPlan,
+  placed: readonly Placed<Job>[],
+  open: OpenReplica[],
+): Intent | undefined {
+  const { views } = planned.round
+  for (const { job, replica } of placed) {
+    const intent = tryAdmit(planned.round, job, open, 1, views[replica]?.ledger.replicaId)
+    if (intent !== undefined) return counted(planned, job, intent)
+  }
+  return undefined
+}
+
+/**
+ * Who may be refused and is not, since the plan does not give them up for sure. While nothing predicted is believed they
+ * leave some room to those who would be in time.
+ */
+function admitUnsure(
+  planned: StandingPlan,
+  placed: readonly Placed<Job>[],
+  open: OpenReplica[],
+): Intent | undefined {
+  if (planned.round.trust !== 'fallback') return admitPromised(planned, placed, open)
+  for (const { job } of placed) {
+    const intent = tryAdmit(planned.round, job, open, HELD_BACK_ROOM_RATIO, undefined)
+    if (intent !== undefined) return counted(planned, job, intent)
+  }
+  return undefined
+}
+
 /** Counts what goes to the engines into the price. */
-function admission(planned: StandingPlan, job: Job, intent: Intent): Plan {
+function counted(planned: StandingPlan, job: Job, intent: Intent): Intent {
   const { round, demands, newcomers } = planned
   const { learnt, pool, nowMs } = round
   const known = newcomers.includes(job) ? demandOfNewcomer(planned, job) : demands.get(job.waiter)
   if (known !== undefined) learnt.price(pool).served(known, round.views.length, nowMs)
-  return { intents: [intent] }
+  return intent
 }
 
 function demandOfNewcomer({ round, starts, choice }: StandingPlan, job: Job): Demand | undefined {
@@ -140,7 +177,7 @@ function mayShed(round: Round, { job, firstTokenAtMs }: Placed<Job>): boolean {
   if (job.deadlineAtMs === undefined) return false
   if (isHopeless(round, job)) return true
   const sureMs = (firstTokenAtMs - round.nowMs) / sureMissRatio(round.trust)
-  return round.nowMs + sureMs > job.deadlineAtMs && !round.views.some(isIdle)
+  return round.nowMs + sureMs > job.deadlineAtMs && !hasIdle(round, job)
 }
 
 function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlook[] {

@@ -70,7 +70,7 @@ export function virtualStart(
     return { prefillFreeAtMs, slotsFreeAtMs: undefined }
   }
   const busy: Ms[] = []
-  const holdings = holdingsOf(ledger, learnt, nowMs, keptMs)
+  const holdings = holdingsOf(ledger, learnt, nowMs, keptMs, keptMs)
   for (let i = holdings.count - 1; i >= 0; i--) {
     const left = holdings.left[i] ?? 0
     for (let n = holdings.sequences[i] ?? 0; n > 0; n--) busy.push(prefillFreeAtMs + left * stepMs)

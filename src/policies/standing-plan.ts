@@ -38,7 +38,7 @@ interface Last extends Planned {
   leftovers: readonly Job[]
   plan: JobPlan<Job>
   readonly added: number
-  /** The next deadline of its jobs that passes; Infinity without. */
+  /** When a promise of its jobs gets too late next; Infinity without. */
   soonestAtMs: Ms
   /** Those of its waiters that were still there when this was last looked through. */
   stayed: number
@@ -52,7 +52,10 @@ export function stand(planned: Planned): StandingPlan {
   const { added } = state.waiting
   const stayed = state.waiting.countOf(pool)
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
-  lasts.set(learnt, byPool.set(pool, { ...planned, added, stayed, soonestAtMs: soonestOf(planned.jobs) }))
+  lasts.set(
+    learnt,
+    byPool.set(pool, { ...planned, added, stayed, soonestAtMs: soonestOf(planned.jobs, nowMs) }),
+  )
   return { ...planned, madeAtMs: nowMs, newcomers: [] }
 }
 
@@ -78,10 +81,13 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   return blind ? { ...standing, knownAdded: added } : standing
 }
 
-function soonestOf(jobs: readonly Job[]): Ms {
+/** The next instant after `madeAtMs` at which a promise gets too late, by a guess or for certain. */
+function soonestOf(jobs: readonly Job[], madeAtMs: Ms): Ms {
   let soonestAtMs = Number.POSITIVE_INFINITY
-  for (const { deadlineAtMs } of jobs) {
-    if (deadlineAtMs !== undefined) soonestAtMs = Math.min(soonestAtMs, deadlineAtMs)
+  for (const { deadlineAtMs, breaksAtMs } of jobs) {
+    for (const atMs of [deadlineAtMs, breaksAtMs]) {
+      if (atMs !== undefined && atMs > madeAtMs) soonestAtMs = Math.min(soonestAtMs, atMs)
+    }
   }
   return soonestAtMs
 }
@@ -95,5 +101,5 @@ function leaveOut(last: Last, waiting: WaitingRoom): void {
   const stays = ({ job }: { readonly job: Job }): boolean => !gone.has(job)
   last.jobs = last.jobs.filter((job) => !gone.has(job))
   last.plan = { kept: last.plan.kept.filter(stays), dropped: last.plan.dropped.filter(stays) }
-  last.soonestAtMs = soonestOf(last.jobs)
+  last.soonestAtMs = soonestOf(last.jobs, last.round.nowMs)
 }

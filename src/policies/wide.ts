@@ -19,7 +19,7 @@ export interface Keeping {
   readonly factsMs: Ms
   /** A plan while nobody new waits. */
   readonly planMs: Ms
-  /** A plan although somebody new waits, when no replica takes anybody. */
+  /** A plan although somebody new waits, who is then tried behind those in it. */
   readonly blindPlanMs: Ms
 }
 

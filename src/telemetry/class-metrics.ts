@@ -15,7 +15,7 @@ import {
   setOrRemove,
 } from './instruments.ts'
 import { LABEL_VALUES } from './metric-table.ts'
-import type { BoundSpan } from './span-histogram.ts'
+import type { BoundHistogram } from './span-histogram.ts'
 
 interface ProductCounters {
   readonly events: ReadonlyMap<SliName, BoundCounter>
@@ -41,7 +41,7 @@ export class ClassMetrics {
   readonly #causes: ReadonlyMap<string, BoundCounter>
   readonly #verdicts: ReadonlyMap<string, BoundCounter>
   readonly #tokens: ReadonlyMap<string, BoundCounter>
-  readonly #spans: Readonly<Record<'ttft' | 'tpot' | 'duration' | 'queueWait', BoundSpan>>
+  readonly #spans: Readonly<Record<'ttft' | 'tpot' | 'duration' | 'queueWait', BoundHistogram>>
 
   constructor(options: ClassMetricsOptions) {
     this.#labels = { model: options.model, class: options.className }

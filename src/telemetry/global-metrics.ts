@@ -13,7 +13,7 @@ import {
 import { BASE_BOUNDS, LABEL_VALUES } from './metric-table.ts'
 import type { ReplicaSample, SamplePorts } from './samples.ts'
 import type { ShadowEstimate } from './shadow-estimate.ts'
-import type { BoundSpan } from './span-histogram.ts'
+import type { BoundHistogram } from './span-histogram.ts'
 import { TenantMetrics } from './tenant-metrics.ts'
 import { WorkerMetrics } from './worker-metrics.ts'
 
@@ -46,7 +46,7 @@ export class GlobalMetrics {
   readonly #set: InstrumentSet<GlobalKey>
   readonly #ports: SamplePorts
   readonly #quantile: string
-  readonly #decisionDuration: BoundSpan
+  readonly #decisionDuration: BoundHistogram
   readonly #coverage = new Map<string, Coverage>()
   readonly #shownReplicas = new Set<string>()
   #models: readonly string[] = []

@@ -9,7 +9,7 @@ import {
   type MetricKey,
   type MetricRow,
 } from './metric-table.ts'
-import { type BoundSpan, SpanHistogram } from './span-histogram.ts'
+import { type BoundHistogram, SpanHistogram } from './span-histogram.ts'
 
 type InstrumentOf<K extends MetricKey> = (typeof METRICS)[K]['type'] extends 'counter'
   ? Counter
@@ -59,7 +59,12 @@ function instrument(row: MetricRow, bounds: Bounds, registry: Registry): Counter
       return new Gauge(shared)
     case 'histogram':
       return new SpanHistogram(
-        { ...shared, bounds: row.bounds === undefined ? [] : bounds[row.bounds] },
+        {
+          name: row.name,
+          help: row.help,
+          labelNames: row.labels,
+          bounds: row.bounds === undefined ? [] : bounds[row.bounds],
+        },
         registry,
       )
     default:
@@ -94,7 +99,7 @@ export function boundsWith(classes: readonly SloClass[]): Bounds {
 }
 
 /** Observes a span of `valueMs` in seconds; what is no finite number is left out. */
-export function observeSeconds(span: BoundSpan, valueMs: number | undefined): void {
+export function observeSeconds(span: BoundHistogram, valueMs: number | undefined): void {
   if (valueMs !== undefined && Number.isFinite(valueMs)) span.observe(Math.max(0, valueMs) / 1000)
 }
 

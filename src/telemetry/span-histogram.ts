@@ -12,20 +12,24 @@ interface Cell {
 }
 
 /** Takes observations of one series. */
-export interface BoundSpan {
+export interface BoundHistogram {
   /** `value` in the unit of the bounds. Throws a RangeError when it is not finite, a caller's bug. */
   observe(value: number): void
 }
 
+interface PrintedValue extends MetricValueWithName<string> {
+  readonly sharedLabels: LabelValues
+}
+
 /** What the registry prints. */
-export interface PrintedHistogram {
+interface PrintedHistogram {
   readonly name: string
   readonly help: string
   readonly type: 'histogram'
-  readonly values: readonly MetricValueWithName<string>[]
+  readonly values: readonly PrintedValue[]
 }
 
-export interface SpanHistogramOptions {
+interface SpanHistogramOptions {
   readonly name: string
   readonly help: string
   readonly labelNames: readonly string[]
@@ -35,23 +39,23 @@ export interface SpanHistogramOptions {
 
 export class SpanHistogram {
   readonly name: string
-  readonly help: string
+  readonly #help: string
   readonly #labelNames: readonly string[]
   readonly #bounds: readonly number[]
   readonly #cells = new Map<string, Cell>()
 
   constructor({ name, help, labelNames, bounds }: SpanHistogramOptions, registry: Registry) {
     this.name = name
-    this.help = help
+    this.#help = help
     this.#labelNames = labelNames
     this.#bounds = bounds
     if (labelNames.length === 0) this.labels({})
-    // Its types know the library's own classes only; what it calls is `get`.
+    // Its types know the library's own classes only; what it calls is `getForPromString`.
     registry.registerMetric(this as never)
   }
 
   /** The series of those labels, to be kept by whoever observes: made at 0 if it is not there. */
-  labels(labels: LabelValues): BoundSpan {
+  labels(labels: LabelValues): BoundHistogram {
     const key = this.#labelNames.map((name) => labels[name] ?? '').join('\n')
     const cell = this.#cells.get(key) ?? { labels, counts: new Float64Array(this.#bounds.length + 1), sum: 0 }
     this.#cells.set(key, cell)
@@ -63,10 +67,10 @@ export class SpanHistogram {
     this.#cells.clear()
   }
 
-  /** All series as the registry prints them. */
-  async get(): Promise<PrintedHistogram> {
+  /** All series as the registry prints them: it formats shared labels once for each object that it is given. */
+  async getForPromString(): Promise<PrintedHistogram> {
     const values = [...this.#cells.values()].flatMap((cell) => this.#valuesOf(cell))
-    return { name: this.name, help: this.help, type: 'histogram', values }
+    return { name: this.name, help: this.#help, type: 'histogram', values }
   }
 
   #observe(cell: Cell, value: number): void {
@@ -77,14 +81,14 @@ export class SpanHistogram {
     cell.sum += value
   }
 
-  #valuesOf({ labels, counts, sum }: Cell): MetricValueWithName<string>[] {
+  #valuesOf({ labels: sharedLabels, counts, sum }: Cell): PrintedValue[] {
     let count = 0
-    const values: MetricValueWithName<string>[] = [...this.#bounds, '+Inf'].map((le, bucket) => {
+    const values: PrintedValue[] = [...this.#bounds, '+Inf'].map((le, bucket) => {
       count += counts[bucket] ?? 0
-      return { metricName: `${this.name}_bucket`, labels: { le, ...labels }, value: count }
+      return { metricName: `${this.name}_bucket`, labels: { le }, sharedLabels, value: count }
     })
-    values.push({ metricName: `${this.name}_sum`, labels, value: sum })
-    values.push({ metricName: `${this.name}_count`, labels, value: count })
+    values.push({ metricName: `${this.name}_sum`, labels: {}, sharedLabels, value: sum })
+    values.push({ metricName: `${this.name}_count`, labels: {}, sharedLabels, value: count })
     return values
   }
 }

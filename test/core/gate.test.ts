@@ -72,7 +72,7 @@ describe('a reroute', () => {
     expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
   })
 
-  it('leaves a full replica alone for 0.2 s, or until something that ran there ends', () => {
+  it('leaves a full replica alone for 0.2 s, whatever ends there', () => {
     const gate = gateWith({ scheduler: createSluice() }, ['r1'])
     const slo = sloOf({ maxWaitMs: 60_000, overload: 'wait' })
     const sent = (effects: readonly GateEffect[]) => effects.filter(({ kind }) => kind === 'dispatch').length
@@ -83,11 +83,10 @@ describe('a reroute', () => {
     gate.handle({ kind: 'bounce', permitId: refused.permitId, cause: 'engine_full' }, 40)
     expect(sent(gate.handle(offer(), 50))).toBe(0)
     const report = { outcome: 'completed', endedAtMs: 60, contentEvents: 1 } as const
-    const next = gate.handle({ kind: 'settle', permitId: running.permitId, report }, 60)
-    expect(sent(next)).toBe(2)
-    gate.handle({ kind: 'bounce', permitId: dispatchOf(next).permitId, cause: 'engine_full' }, 70)
-    expect(sent(gate.handle(offer(), 269))).toBe(0)
-    expect(sent(gate.handle({ kind: 'tick' }, 270))).toBe(1)
+    expect(sent(gate.handle({ kind: 'settle', permitId: running.permitId, report }, 60))).toBe(0)
+    expect(sent(gate.handle(offer(), 239))).toBe(0)
+    expect(sent(gate.handle({ kind: 'tick' }, 240))).toBeGreaterThan(0)
+    expect(gate.counts.failed).toBe(0)
   })
 
   it('leaves a waiter the patience that it had when it was sent: a failed attempt is no waiting', () => {

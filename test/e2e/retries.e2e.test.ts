@@ -148,6 +148,16 @@ describe('a request that fails before any content on one engine after the other'
     expect(rig.told).toEqual(['status', 'reset'])
   })
 
+  it('is held against the second when the first was merely going down', async () => {
+    await start({ engines: 2 })
+    const message = 'cannot schedule new futures after shutdown'
+    rig.engine.on('/v1/chat/completions', (exchange) => exchange.respondJson(500, { error: { message } }))
+    second().on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+    await rig.chat().waitStatus(502)
+    await rig.settled()
+    expect(rig.told).toEqual(['status', 'status'])
+  })
+
   it('is held against an engine whose stream breaks after content', async () => {
     await start({ engines: 2 })
     rig.engine.on('/v1/chat/completions', (exchange) => exchange.reset())

@@ -93,21 +93,63 @@ describe('the price of a place', () => {
     const cheap = { prefillMs: 20, slotMs: 0, value: 1 }
     const dear = { prefillMs: 100, slotMs: 0, value: 1 }
     const price = new DemandPrice()
-    /** A tenth more cheap work than is thought to fit; `often` of a hundred services are dear. */
+    /** Half as much again of cheap work as is thought to fit; `often` of a hundred services are dear. */
     const pass = (fromMs: number, often: number) => {
+      const outpriced: boolean[] = []
       for (let n = 0; n < 800; n++) {
-        const atMs = fromMs + n * 18
+        const atMs = fromMs + n * 14
         price.arrived(cheap, TARGET_MS, atMs)
         if (n % 100 < often) price.served(dear, 1, atMs)
         else if (n % 2 === 0) price.served(cheap, 1, atMs)
+        if (n > 400) outpriced.push(price.outprices(dear, 1, atMs))
       }
-      return fromMs + 800 * 18
+      return { endMs: fromMs + 800 * 14, outpriced: new Set(outpriced) }
     }
-    const calmAtMs = pass(0, 0)
-    expect(price.outprices(dear, 1, calmAtMs)).toBe(true)
-    const stolenAtMs = pass(calmAtMs, 10)
-    expect(price.outprices(dear, 1, stolenAtMs)).toBe(false)
-    const againAtMs = pass(pass(pass(stolenAtMs, 0), 0), 0)
-    expect(price.outprices(dear, 1, againAtMs)).toBe(true)
+    const calm = pass(0, 0)
+    expect(calm.outpriced).toEqual(new Set([true]))
+    const stolen = pass(calm.endMs, 10)
+    // It settles where dear work passes now and then.
+    expect(stolen.outpriced).toContain(false)
+    const again = pass(pass(stolen.endMs, 0).endMs, 0)
+    expect(again.outpriced).toEqual(new Set([true]))
+  })
+
+  it('takes no change of targets for a change of demand', () => {
+    const one = { prefillMs: 10, slotMs: 0, value: 1 }
+    fc.assert(
+      fc.property(
+        fc.double({ min: -1e9, max: 1e9, noNaN: true }),
+        fc.double({ min: 500, max: 7500, noNaN: true }),
+        fc.boolean(),
+        (strangeMs, targetMs, overloaded) => {
+          const price = new DemandPrice()
+          const everyMs = overloaded ? 5 : 20
+          for (let n = 0; n * everyMs < 240_000; n++) {
+            const atMs = n * everyMs
+            const isStrange = atMs > 120_000 && n % 10 === 0
+            price.arrived(one, isStrange ? strangeMs : targetMs, atMs)
+            if (atMs > 120_000 && n % 50 === 0) expect(price.takesAll(1, atMs)).toBe(overloaded)
+          }
+        },
+      ),
+      { numRuns: 8 },
+    )
+  })
+
+  it('forgets in quiet what dear work has taught it about room', () => {
+    const cheap = { prefillMs: 30, slotMs: 0, value: 1 }
+    const dear = { prefillMs: 100, slotMs: 0, value: 1 }
+    const price = new DemandPrice()
+    const overload = (fromMs: number, dearToo: boolean) => {
+      let wasOpen = false
+      for (let atMs = fromMs; atMs < fromMs + 12_000; atMs += 20) {
+        price.arrived(cheap, TARGET_MS, atMs)
+        if (dearToo && atMs % 100 === 0) price.served(dear, 1, atMs)
+        if (atMs > fromMs + 6000) wasOpen ||= !price.outprices(dear, 1, atMs)
+      }
+      return wasOpen
+    }
+    expect(overload(0, true)).toBe(true)
+    expect(overload(200_000, false)).toBe(false)
   })
 })

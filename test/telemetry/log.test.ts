@@ -1,5 +1,5 @@
 /** The log's lines: one JSON object each, whatever the fields hold, and nothing below its level. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createLog, type LogLevel } from '../../src/telemetry/log.ts'
 
 function logInto(level: LogLevel = 'info') {
@@ -18,6 +18,18 @@ describe('a log line', () => {
     const { time, ...rest } = JSON.parse(lines[0] ?? '')
     expect(rest).toEqual({ level: 'info', event: 'request', text, count: 1.5, never: null, list: [{ a: 1 }] })
     expect(new Date(time).toISOString()).toBe(time)
+  })
+
+  it('tells the time to the millisecond, within a second and when the clock is set back', () => {
+    const { log, lines } = logInto()
+    const times = [999, 1000, 1007, 1999, 500].map((ms) => Date.UTC(2026, 0, 2) + ms)
+    const now = vi.spyOn(Date, 'now')
+    for (const unixMs of times) {
+      now.mockReturnValue(unixMs)
+      log.line('info', 'said')
+    }
+    now.mockRestore()
+    expect(lines.map((line) => JSON.parse(line).time)).toEqual(times.map((ms) => new Date(ms).toISOString()))
   })
 
   it('needs no fields', () => {

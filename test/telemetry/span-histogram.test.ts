@@ -7,7 +7,7 @@ import { SpanHistogram } from '../../src/telemetry/span-histogram.ts'
 const BOUNDS = [0.1, 0.25, 1, 10]
 const NAMES = { name: 'spans_seconds', help: 'How long?', labelNames: ['model', 'class'] }
 const anyObservation = fc.record({
-  model: fc.constantFrom('a', 'b'),
+  model: fc.constantFrom('a', 'b"\\\n'),
   class: fc.constantFrom('chat', 'batch'),
   value: fc.oneof(fc.constantFrom(0, ...BOUNDS, 11), fc.double({ min: 0, max: 20, noNaN: true })),
 })

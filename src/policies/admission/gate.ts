@@ -16,7 +16,7 @@ export interface Candidate {
   readonly kvPeakRatio: (keptMs?: Ms) => number | undefined
   /** Depth of backlog that is kept in the engine, in tokens. */
   readonly depthTokens: number
-  /** Part of each room that this request may take: 1 for promised work, less for leftovers. */
+  /** Part of each room that this request may take: less than 1 for leftovers, and for who is not believed to be in time. */
   readonly roomRatio: number
   readonly nowMs: number
 }

@@ -22,7 +22,7 @@ export function soonestFirstToken(routes: readonly Route[]): readonly Route[] {
     const tiedUpToMs = soonest.engineTtftMs / (1 - TIE_RATIO)
     const from = ordered.length
     let end = from + 1
-    while ((left[end]?.engineTtftMs ?? Number.POSITIVE_INFINITY) <= tiedUpToMs) end++
+    while (end < left.length && (left[end]?.engineTtftMs ?? 0) <= tiedUpToMs) end++
     ordered.push(...left.slice(from, end).sort((a, b) => batchOf(a) - batchOf(b)))
   }
   return ordered
