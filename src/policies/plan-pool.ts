@@ -83,8 +83,11 @@ function admission(planned: StandingPlan): Intent | undefined {
     const intent = job.owed ? tryAdmit(round, job, open, 1, undefined) : undefined
     if (intent !== undefined) return intent
   }
+  // The plan does not give these up for sure, as far as predictions are believed.
+  const unsure = plan.dropped.filter(isUnsure)
   const promised =
-    admitPromised(planned, plan.kept, open) ?? admitUnsure(planned, plan.dropped.filter(isUnsure), open)
+    admitPlaced(planned, plan.kept, open, true) ??
+    admitPlaced(planned, unsure, open, round.trust !== 'fallback')
   if (promised !== undefined) return promised
   for (const job of newcomers) {
     const intent = tryAdmit(round, job, open, 1, undefined)
@@ -99,32 +102,20 @@ function admission(planned: StandingPlan): Intent | undefined {
   return undefined
 }
 
-/** In order, where the plan has them. */
-function admitPromised(
+/**
+ * In the plan's order, where it has them. Who may be late after all (`inTime` false) is not refused, but leaves some room
+ * to those who would be in time.
+ */
+function admitPlaced(
   planned: StandingPlan,
   placed: readonly Placed<Job>[],
   open: OpenReplica[],
+  inTime: boolean,
 ): Intent | undefined {
   const { views } = planned.round
   for (const { job, replica } of placed) {
-    const intent = tryAdmit(planned.round, job, open, 1, views[replica]?.ledger.replicaId)
-    if (intent !== undefined) return counted(planned, job, intent)
-  }
-  return undefined
-}
-
-/**
- * Who may be refused and is not, since the plan does not give them up for sure. While nothing predicted is believed they
- * leave some room to those who would be in time.
- */
-function admitUnsure(
-  planned: StandingPlan,
-  placed: readonly Placed<Job>[],
-  open: OpenReplica[],
-): Intent | undefined {
-  if (planned.round.trust !== 'fallback') return admitPromised(planned, placed, open)
-  for (const { job } of placed) {
-    const intent = tryAdmit(planned.round, job, open, HELD_BACK_ROOM_RATIO, undefined)
+    const plannedId = inTime ? views[replica]?.ledger.replicaId : undefined
+    const intent = tryAdmit(planned.round, job, open, inTime ? 1 : HELD_BACK_ROOM_RATIO, plannedId)
     if (intent !== undefined) return counted(planned, job, intent)
   }
   return undefined

@@ -6,6 +6,7 @@ import { createSluice } from '../../src/policies/sluice.ts'
 import { setUp } from '../admin/admin-rig.ts'
 import { loaded } from '../config/files.ts'
 import { reportOf } from '../core/core-rig.ts'
+import { PRIOR as USUAL_PRIOR } from '../policies/policy-rig.ts'
 import { GateWorld } from '../property/gate-world.ts'
 import { offerOf, sloOf } from '../slo/facts.ts'
 import { run } from './fake-terminal.ts'
@@ -89,15 +90,7 @@ describe('the advice of sluice validate', () => {
 })
 
 /** About what the engine below shows; the rest is learnt from it. */
-const PRIOR = {
-  baseMs: 10,
-  perSequenceMs: 0.1,
-  perContextTokenMs: 0.0001,
-  perChunkMs: 2,
-  perPrefillTokenMs: 0.06,
-  requestOverheadMs: 5,
-  uncertaintyRatio: 0.05,
-}
+const PRIOR = { ...USUAL_PRIOR, uncertaintyRatio: 0.05 }
 
 const CONFIG = loaded(`models:
   - { name: m, replicas: [http://10.0.0.11:8000] }

@@ -10,20 +10,11 @@ import { type Outlook, outlook, riskFactor } from '../../src/policies/outlook.ts
 import { depthTokens, plannedOption, usableSlots, virtualStart } from '../../src/policies/plan-state.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
-import { NOW_MS as LATER_MS, LEARNT, ledgerOf } from './policy-rig.ts'
+import { NOW_MS as LATER_MS, LEARNT, ledgerOf, PRIOR } from './policy-rig.ts'
 
 const NOW_MS = 1000
 /** The part of a TPOT target that plans use. */
 const TPOT_USE_RATIO = 0.95
-const PRIOR = {
-  baseMs: 10,
-  perSequenceMs: 0.1,
-  perContextTokenMs: 0.0001,
-  perChunkMs: 2,
-  perPrefillTokenMs: 0.06,
-  requestOverheadMs: 5,
-  uncertaintyRatio: 0.1,
-}
 
 /** A replica with that many streams. */
 function viewOf(learnt: Learnt, streams: number): Outlook {
