@@ -21,15 +21,17 @@ const MAX_PLANNED_SLOTS = 512
 /** Depth bounds in tokens, and the part of the tightest TTFT that it may take (decision notes, F4). */
 const MIN_DEPTH_TOKENS = 128
 const DEPTH_TTFT_DIVISOR = 6
+/** At least this much prefill may lie there, in ms, however small a chunk is: an engine must not run dry between prompts. */
+const MIN_MOST_MS: Ms = 70
 /** Tightest TTFT assumed when no class of the pool has one, in ms. */
 const LOOSE_TTFT_MS: Ms = 3000
 
-/** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk each. */
+/** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk or 70 ms. */
 export function depthTokens(view: Outlook, tightestTtftMs: Ms | undefined, instances: number): Tokens {
-  const engines = Math.max(1, view.model.prefillEngines)
-  const most = view.chunkTokens * engines
-  const msPerToken = prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / most
-  const wanted = (tightestTtftMs ?? LOOSE_TTFT_MS) / DEPTH_TTFT_DIVISOR / Math.max(1e-6, msPerToken)
+  const chunk = view.chunkTokens * Math.max(1, view.model.prefillEngines)
+  const msPerToken = Math.max(1e-6, prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / chunk)
+  const most = Math.max(chunk, MIN_MOST_MS / msPerToken)
+  const wanted = (tightestTtftMs ?? LOOSE_TTFT_MS) / DEPTH_TTFT_DIVISOR / msPerToken
   return clamp(wanted, Math.min(MIN_DEPTH_TOKENS, view.chunkTokens), most) / instances
 }
 
