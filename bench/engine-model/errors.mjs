@@ -1,8 +1,5 @@
 /** How far simulated values are from measured ones. */
-import { quantile as nearestRank } from '../goodput/stats.mjs'
-
-/** The quantile of those that are finite; undefined without any. */
-export const quantile = (values, share) => nearestRank(values.filter(Number.isFinite), share)
+import { quantile } from '../goodput/stats.mjs'
 
 /** Pairs of [measured, simulated] summed up; errors are |simulated / measured - 1|. */
 function summarizeErrors(pairs) {

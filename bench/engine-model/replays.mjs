@@ -1,5 +1,6 @@
 /** Load tests replayed through the engine model: the same requests at the same instants. */
-import { Groups, quantile } from './errors.mjs'
+import { quantile } from '../goodput/stats.mjs'
+import { Groups } from './errors.mjs'
 
 /** Requests go to the replicas in turn; returns the times of each. */
 export function replay({ EngineModel }, requests, { replicas, ...options }) {

@@ -17,10 +17,10 @@ export function pairedDifference(ours, theirs) {
   return meanOf(ours.map((value, index) => value - theirs[index]))
 }
 
-/** The nearest-rank quantile; undefined without values. */
+/** The nearest-rank quantile of the finite values; undefined without any. */
 export function quantile(values, share) {
-  if (values.length === 0) return undefined
-  return [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(values.length * share) - 1)]
+  const sorted = values.filter(Number.isFinite).sort((a, b) => a - b)
+  return sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)]
 }
 
 /** (sum x)^2 / (n sum x^2): 1 when all have the same, 1/n when one has everything (Jain, DEC-TR-301, 1984). */

@@ -64,9 +64,11 @@ export function outpricedJobs(
 ): readonly Job[] {
   if (round.trust === 'fallback') return []
   const price = round.learnt.price(round.pool)
+  const idle = round.views.filter(isIdle)
   return jobs.filter((job) => {
     const { offer } = job.waiter
-    if (offer.slo.overload !== 'shed' || isProbe(offer.requestId) || hasIdle(round, job)) return false
+    if (offer.slo.overload !== 'shed' || isProbe(offer.requestId)) return false
+    if (idle.some((view) => takesNow(view, job, round.nowMs))) return false
     const demand = demands.get(job.waiter)
     return demand !== undefined && price.outprices(demand, round.views.length, round.nowMs)
   })

@@ -95,6 +95,17 @@ export function jobOf(
   return job
 }
 
+/** The next instant after `afterMs` at which one of these promises gets too late, by a guess or for certain; else Infinity. */
+export function nextLossAtMs(jobs: readonly Job[], afterMs: Ms): Ms {
+  let soonestAtMs = Number.POSITIVE_INFINITY
+  for (const { deadlineAtMs, breaksAtMs } of jobs) {
+    for (const atMs of [deadlineAtMs, breaksAtMs]) {
+      if (atMs !== undefined && atMs > afterMs) soonestAtMs = Math.min(soonestAtMs, atMs)
+    }
+  }
+  return soonestAtMs
+}
+
 /** Prompt tokens that the replica would have to compute; at least one. */
 export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
   return Math.max(1, job.waiter.offer.promptTokens - (job.cachedTokens.get(replicaId) ?? 0))

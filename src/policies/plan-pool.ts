@@ -12,7 +12,7 @@ import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import { hasIdle, leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
-import { type Job, jobOf } from './job.ts'
+import { type Job, jobOf, nextLossAtMs } from './job.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import type { Placed } from './ordering/moore-hodgson.ts'
 import { type Outlook, outlook } from './outlook.ts'
@@ -179,12 +179,12 @@ function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlo
 
 /** The replicas of a pool that take work now. */
 export function takers(replicas: GateState['replicas'], pool: PoolId): readonly ReplicaLedger[] {
-  const takers: ReplicaLedger[] = []
+  const found: ReplicaLedger[] = []
   // One walk and one list: this is asked for each event, of each replica.
   for (const ledger of replicas.values()) {
-    if (takesWork(ledger.report) && ledger.report.pools.includes(pool)) takers.push(ledger)
+    if (takesWork(ledger.report) && ledger.report.pools.includes(pool)) found.push(ledger)
   }
-  return takers
+  return found
 }
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
@@ -245,11 +245,7 @@ function wake({ jobs, round, knownAdded, madeAtMs }: StandingPlan): { wakeAtMs?:
     if (model.prefillEngines > 0) atMs = Math.min(atMs, nowMs + clamp(backlogMs, 1, LOOK_AGAIN_MS))
   }
   if (knownAdded !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
-  for (const { deadlineAtMs, breaksAtMs } of jobs) {
-    for (const dueAtMs of [deadlineAtMs, breaksAtMs]) {
-      if (dueAtMs !== undefined && dueAtMs > nowMs) atMs = Math.min(atMs, dueAtMs)
-    }
-  }
+  atMs = Math.min(atMs, nextLossAtMs(jobs, nowMs))
   for (const { ledger } of views)
     if (ledger.fullUntilAtMs > nowMs) atMs = Math.min(atMs, ledger.fullUntilAtMs)
   return Number.isFinite(atMs) ? { wakeAtMs: atMs } : {}

@@ -110,7 +110,7 @@ export function recorded(round: Round, routes: readonly Route[]): readonly Candi
   })
 }
 
-/** Reads what holds for the whole plan; without any replica nothing is trusted. */
+/** Reads what holds for the whole plan. */
 export function openRound(question: PoolQuestion, jobs: readonly Job[], views: readonly Outlook[]): Round {
   let tightestTpotMs = Number.POSITIVE_INFINITY
   let tightestTtftMs: Ms | undefined

@@ -3,7 +3,7 @@ import type { PoolId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { Waiter, WaitingRoom } from '../core/waiting-room.ts'
 import type { Demand } from './demand-price.ts'
-import type { Job } from './job.ts'
+import { type Job, nextLossAtMs } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import type { JobPlan } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
@@ -54,7 +54,7 @@ export function stand(planned: Planned): StandingPlan {
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
   lasts.set(
     learnt,
-    byPool.set(pool, { ...planned, added, stayed, soonestAtMs: soonestOf(planned.jobs, nowMs) }),
+    byPool.set(pool, { ...planned, added, stayed, soonestAtMs: nextLossAtMs(planned.jobs, nowMs) }),
   )
   return { ...planned, madeAtMs: nowMs, newcomers: [] }
 }
@@ -81,17 +81,6 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   return blind ? { ...standing, knownAdded: added } : standing
 }
 
-/** The next instant after `madeAtMs` at which a promise gets too late, by a guess or for certain. */
-function soonestOf(jobs: readonly Job[], madeAtMs: Ms): Ms {
-  let soonestAtMs = Number.POSITIVE_INFINITY
-  for (const { deadlineAtMs, breaksAtMs } of jobs) {
-    for (const atMs of [deadlineAtMs, breaksAtMs]) {
-      if (atMs !== undefined && atMs > madeAtMs) soonestAtMs = Math.min(soonestAtMs, atMs)
-    }
-  }
-  return soonestAtMs
-}
-
 /** Takes out of a plan who no longer waits. */
 function leaveOut(last: Last, waiting: WaitingRoom): void {
   const waits = (job: Job): boolean => waiting.get(job.waiter.offer.requestId) === job.waiter
@@ -101,5 +90,5 @@ function leaveOut(last: Last, waiting: WaitingRoom): void {
   const stays = ({ job }: { readonly job: Job }): boolean => !gone.has(job)
   last.jobs = last.jobs.filter((job) => !gone.has(job))
   last.plan = { kept: last.plan.kept.filter(stays), dropped: last.plan.dropped.filter(stays) }
-  last.soonestAtMs = soonestOf(last.jobs, last.round.nowMs)
+  last.soonestAtMs = nextLossAtMs(last.jobs, last.round.nowMs)
 }
