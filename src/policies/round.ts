@@ -1,4 +1,5 @@
 /** The pool while one plan is made: its replicas, and what a request would meet on each of them. */
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId } from '../core/request.ts'
 import type { GateState, Intent, TrustState } from '../core/scheduler.ts'
@@ -122,12 +123,18 @@ export function openRound(question: PoolQuestion, jobs: readonly Job[], views: r
     if (ttftMs !== undefined) tightestTtftMs = Math.min(tightestTtftMs ?? ttftMs, ttftMs)
   }
   for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
-  const trust = trustIn(question, views)
+  const ledgers = views.map(({ ledger }) => ledger)
+  const trust = trustIn(question, ledgers, question.nowMs)
   return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
 }
 
-function trustIn({ without, nowMs }: PoolQuestion, views: readonly Outlook[]): TrustState {
-  if (without.has('trust')) return 'fallback'
-  const groups = new Set(views.map(({ group }) => group))
-  return leastTrusted([...groups].map((group) => group.trust(nowMs)))
+/** That of the least trusted among them, `fallback` without any; as of the last that was learnt unless told when. */
+export function trustIn(
+  { learnt, without }: Pick<PoolQuestion, 'learnt' | 'without'>,
+  ledgers: readonly ReplicaLedger[],
+  nowMs?: Ms,
+): TrustState {
+  if (ledgers.length === 0 || without.has('trust')) return 'fallback'
+  const groupIds = new Set(ledgers.map(({ report }) => report.groupId))
+  return leastTrusted([...groupIds].map((groupId) => learnt.trust(groupId, nowMs)))
 }

@@ -3,13 +3,13 @@ import type { Offer } from '../core/request.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
-import { leastTrusted } from '../estimate/trust.ts'
 import { Learnt } from './learnt.ts'
 import { engineTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
 import { planPool, takers, viewOf } from './plan-pool.ts'
 import { adviseOnPool } from './pool-advice.ts'
 import { replicasWanted } from './replicas-wanted.ts'
+import { trustIn } from './round.ts'
 
 export interface SluiceOptions {
   /** What is believed of replica groups before anything is seen, by group id. */
@@ -43,12 +43,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     },
     view: (waiter, replicaId, state, nowMs) =>
       viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
-    trust(pool) {
-      const groups = new Set(takers(replicas, pool).map(({ report }) => report.groupId))
-      return groups.size === 0 || without.has('trust')
-        ? 'fallback'
-        : leastTrusted([...groups].map((groupId) => learnt.trust(groupId)))
-    },
+    trust: (pool) => trustIn({ learnt, without }, takers(replicas, pool)),
     dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
     firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
