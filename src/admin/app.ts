@@ -6,6 +6,7 @@ import { CONTENT_TYPES } from '../telemetry/metrics.ts'
 import type { Every } from './console/live.ts'
 import { CONSOLE_PATHS, serveConsole } from './console/routes.ts'
 import { requireToken, sameOriginOnly } from './guard.ts'
+import { snakeCased } from './key-case.ts'
 import type { AdminPorts } from './ports.ts'
 import { problem } from './problem.ts'
 import { checksText, readiness } from './readiness.ts'
@@ -35,6 +36,7 @@ const PATHS = [
 const VERDICTS = ['admit', 'shed', 'good', 'bad', 'missed', 'excluded']
 const DEFAULT_DECISIONS = 50
 const MAX_DECISIONS = 2000
+const ITEMS_A_TURN = 8
 
 /** The app, to be served or asked in memory. It starts nothing: the console's timer runs while somebody looks. */
 export function createAdminApp(ports: AdminPorts, every?: Every): Hono {
@@ -78,7 +80,6 @@ async function metrics(c: Context, ports: AdminPorts): Promise<Response> {
   return c.body(await ports.observer.metrics.scrape(format), 200, { 'content-type': CONTENT_TYPES[format] })
 }
 
-/** Written series by series, with a turn of the loop between, since there can be hundreds. */
 async function slo(c: Context, ports: AdminPorts): Promise<Response> {
   const { attainment } = ports.observer
   const health = healthById(ports.observer.health())
@@ -88,11 +89,6 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
       return value === undefined ? [] : [[part, value]]
     }),
   ) as SeriesFilter
-  const series: string[] = []
-  for (const key of matchingKeys(attainment, filter)) {
-    series.push(JSON.stringify(seriesJson(attainment, key, health, ports.nowMs())))
-    if (series.length % 8 === 0) await nextTurn()
-  }
   const head = {
     mode: ports.mode(),
     config_digest: ports.configDigest(),
@@ -100,8 +96,9 @@ async function slo(c: Context, ports: AdminPorts): Promise<Response> {
     ...sloPreamble(attainment, ports.nowMs()),
     advice: ports.advice(),
   }
-  const text = `${JSON.stringify(head).slice(0, -1)},"series":[${series.join(',')}]}\n`
-  return c.body(text, 200, { 'content-type': 'application/json' })
+  return withList(c, head, 'series', matchingKeys(attainment, filter), (key) =>
+    seriesJson(attainment, key, health, ports.nowMs()),
+  )
 }
 
 function healthOfSlo(c: Context, ports: AdminPorts): Response {
@@ -125,7 +122,7 @@ function healthOfSlo(c: Context, ports: AdminPorts): Response {
   return c.json({ state, classes: statesByClass(all), raised: shown }, status)
 }
 
-function decisions(c: Context, ports: AdminPorts): Response {
+async function decisions(c: Context, ports: AdminPorts): Promise<Response> {
   const { limit: given, verdict, request_id: requestId, class: className } = c.req.query()
   const limit = given === undefined ? DEFAULT_DECISIONS : Number(given)
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_DECISIONS) {
@@ -140,7 +137,24 @@ function decisions(c: Context, ports: AdminPorts): Response {
     ...(className === undefined ? {} : { className }),
     ...(verdict === undefined ? {} : { verdict }),
   })
-  return c.json({ held: ring.size, decisions: entries })
+  return withList(c, { held: ring.size }, 'decisions', entries, snakeCased)
+}
+
+/** Ends `head` with a list that can be long: it is written with turns of the loop between, so that no stream waits for it. */
+async function withList<T>(
+  c: Context,
+  head: object,
+  name: string,
+  items: readonly T[],
+  jsonOf: (item: T) => unknown,
+): Promise<Response> {
+  const written: string[] = []
+  for (const item of items) {
+    written.push(JSON.stringify(jsonOf(item)))
+    if (written.length % ITEMS_A_TURN === 0) await nextTurn()
+  }
+  const text = `${JSON.stringify(head).slice(0, -1)},"${name}":[${written.join(',')}]}\n`
+  return c.body(text, 200, { 'content-type': 'application/json' })
 }
 
 async function reload(c: Context, ports: AdminPorts): Promise<Response> {

@@ -1,5 +1,6 @@
 /** Asks the admin port of a running Sluice, for commands that show what it says. */
 import { Option } from 'commander'
+import { camelCased } from '../admin/key-case.ts'
 import type { Overview } from '../admin/overview/overview.ts'
 import type { Ms } from '../core/units.ts'
 import type { RingEntry } from '../telemetry/decision-ring.ts'
@@ -48,7 +49,7 @@ async function ask({ url, token }: AdminAddress, path: string): Promise<unknown>
   const found: unknown = await answer.json().catch(() => undefined)
   if (!answer.ok || found === undefined)
     throw new Error(`${url} answers ${answer.status} to ${path}: that is not the admin port of this version`)
-  return found
+  return camelCased(found)
 }
 
 function reasonOf(error: unknown): string {

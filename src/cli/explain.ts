@@ -1,6 +1,7 @@
 /** `sluice explain`: one request's story, as the running Sluice remembers it. */
 import { Command, Option } from 'commander'
 import pc from 'picocolors'
+import { snakeCased } from '../admin/key-case.ts'
 import { type AdminAddress, adminOptions, fetchStory } from './admin-client.ts'
 import { storyText } from './explain-text.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
@@ -37,7 +38,7 @@ export function explainCommand(terminal: Terminal = systemTerminal): Command {
         terminal.exitWith(1)
         return
       }
-      if (flags.format === 'json') terminal.out(`${JSON.stringify(story, null, 2)}\n`)
+      if (flags.format === 'json') terminal.out(`${JSON.stringify(snakeCased(story), null, 2)}\n`)
       else terminal.out(storyText(story, pc.createColors(terminal.colors)))
     })
   for (const option of adminOptions()) command.addOption(option)

@@ -1,6 +1,7 @@
 /** `sluice top`: what the console shows, in a terminal. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
+import { snakeCased } from '../admin/key-case.ts'
 import type { Overview } from '../admin/overview/overview.ts'
 import type { Ms } from '../core/units.ts'
 import { type AdminAddress, adminOptions, fetchOverview } from './admin-client.ts'
@@ -66,7 +67,9 @@ async function printPlain(flags: Flags, terminal: Terminal): Promise<void> {
     }
     const overview = await fetchOverview(flags)
     terminal.out(
-      flags.format === 'json' ? `${JSON.stringify(overview)}\n` : topText(overview, view, PLAIN_COLUMNS),
+      flags.format === 'json'
+        ? `${JSON.stringify(snakeCased(overview))}\n`
+        : topText(overview, view, PLAIN_COLUMNS),
     )
   }
 }

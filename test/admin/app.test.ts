@@ -210,8 +210,8 @@ describe('/decisions', () => {
   it('shows the last ones and filters', async () => {
     const { json } = withTraffic()
     const ids = async (query: string) =>
-      ((await json(`/decisions${query}`)).decisions as { requestId: string }[]).map(
-        (entry) => entry.requestId,
+      ((await json(`/decisions${query}`)).decisions as { request_id: string }[]).map(
+        (entry) => entry.request_id,
       )
     expect(await ids('')).toEqual(['a', 'c', 'b'])
     expect(await ids('?request_id=b')).toEqual(['b'])

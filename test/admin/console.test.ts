@@ -242,7 +242,7 @@ describe('decisions on the page', () => {
   it('are for tools that send the token too', async () => {
     const { json } = guarded()
     const headers = { authorization: `Bearer ${TOKEN}` }
-    expect((await json('/overview', { headers })).decisions).toMatchObject([{ requestId: 'secret-1' }])
+    expect((await json('/overview', { headers })).decisions).toMatchObject([{ request_id: 'secret-1' }])
   })
 
   it('are refused to another token, to a made-up cookie and to other sites', async () => {

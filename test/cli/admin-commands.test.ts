@@ -83,7 +83,10 @@ describe('sluice top', () => {
     const { out } = await run(['top', '--url', url, '--count', '3', '--every', '1ms', '--format', 'json'])
     const lines = out.trimEnd().split('\n')
     expect(lines).toHaveLength(3)
-    expect(JSON.parse(lines[2] ?? '')).toMatchObject({ mode: 'enforce', replicas: [{ name: 'r1' }] })
+    expect(JSON.parse(lines[2] ?? '')).toMatchObject({
+      config_digest: 'abc',
+      replicas: [{ name: 'r1', in_flight_requests: 3 }],
+    })
     const text = await run(['top', '--url', url, '--count', '2', '--every', '1ms', '--filter', 'zzz'])
     expect(text.out.match(/^sluice /gm)).toHaveLength(2)
     expect(text.out).toContain('says “zzz”')
@@ -162,7 +165,10 @@ decided under configuration abc
   it('gives the records themselves as JSON', async () => {
     const { url } = await listening()
     const { out } = await run(['explain', 'abc', '--url', url, '--format', 'json'])
-    expect(JSON.parse(out)).toMatchObject({ requestId: 'abc', settlement: { verdict: { kind: 'good' } } })
+    expect(JSON.parse(out)).toMatchObject({
+      request_id: 'abc',
+      settlement: { e2e_ms: 3000, verdict: { kind: 'good' } },
+    })
   })
 
   it('tells what runs still, what was refused and what left while it waited', async () => {

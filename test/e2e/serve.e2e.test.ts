@@ -32,7 +32,7 @@ describe('a whole Sluice', () => {
     expect(metrics).toMatch(/^sluice_upstream_connections\{replica="tiny-1"\} [1-9]$/m)
     expect(metrics).toMatch(/^sluice_buffered_bytes 0$/m)
     const { decisions } = await adminJson('/decisions?request_id=seen-1')
-    expect(decisions).toMatchObject([{ requestId: 'seen-1', settlement: { outcome: 'completed' } }])
+    expect(decisions).toMatchObject([{ request_id: 'seen-1', settlement: { outcome: 'completed' } }])
     const { replicas } = await adminJson('/replicas')
     expect(replicas).toMatchObject([{ name: 'tiny-1', state: 'live', ledger: { in_flight_requests: 0 } }])
   })

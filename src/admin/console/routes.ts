@@ -4,6 +4,7 @@ import type { Context, Hono } from 'hono'
 import { bodyLimit } from 'hono/body-limit'
 import { type RangeName, TIMELINE_RANGES } from '../../telemetry/timeline.ts'
 import { sameOriginOnly } from '../guard.ts'
+import { snakeCased } from '../key-case.ts'
 import { SHOWN, type Shown } from '../overview/decisions.ts'
 import { overview } from '../overview/overview.ts'
 import type { AdminPorts } from '../ports.ts'
@@ -40,7 +41,7 @@ export function serveConsole(app: Hono, ports: AdminPorts, every?: Every): void 
     return c.html(page({ ...choices, signedIn }, painter.moment()(choices)))
   })
   app.get('/live', (c) => live(c, feed, sessions))
-  app.get('/overview', (c) => c.json(overview(ports, sessions.admits(c)())))
+  app.get('/overview', (c) => c.json(snakeCased(overview(ports, sessions.admits(c)())) as object))
   const form = bodyLimit({
     maxSize: MAX_FORM_BYTES,
     onError: (c) => problem(c, 400, 'too_large', 'No admin token is that long.'),
