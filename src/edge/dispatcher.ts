@@ -14,7 +14,7 @@ import type { EdgeObserver } from './observer.ts'
 import type { PromptSizer } from './prompt-size.ts'
 import { Relay, type RelayOwner } from './relay.ts'
 import type { RequestTrace } from './request-trace.ts'
-import { heldAgainst, keepAlive, Stories } from './stories.ts'
+import { keepAlive, mayBeItsOwn, Stories } from './stories.ts'
 import { Streams } from './streams.ts'
 import { WakeTimer } from './wake-timer.ts'
 
@@ -212,9 +212,9 @@ export class Dispatcher implements RelayOwner {
     }
     const { intake, answer, trace, lastFailure } = story
     answer.set(decisionHeaders(record, replica.name))
-    const failedBefore = attempt > 1 ? heldAgainst(lastFailure) : undefined
+    const suspect = attempt > 1 && lastFailure !== undefined && mayBeItsOwn(lastFailure)
     const clock = this.#clock
-    const relay = new Relay({ permitId, intake, answer, replica, failedBefore, clock, owner: this })
+    const relay = new Relay({ permitId, intake, answer, replica, suspect, clock, owner: this })
     story.relay = relay
     this.#streams.add(relay)
     try {

@@ -33,8 +33,8 @@ export interface RelayOptions {
   readonly intake: Intake
   readonly answer: ClientAnswer
   readonly replica: Replica
-  /** How the attempt before this one failed, at another replica. */
-  readonly failedBefore: BounceCause | undefined
+  /** Another replica has failed with this request, which may be what fails. */
+  readonly suspect: boolean
   readonly clock: Clock
   readonly owner: RelayOwner
 }
@@ -44,7 +44,7 @@ export class Relay implements UpstreamHandler, BodyExits {
   readonly intake: Intake
   readonly answer: ClientAnswer
   readonly replica: Replica
-  readonly #failedBefore: BounceCause | undefined
+  readonly #suspect: boolean
   readonly tally = newTally()
   readonly #clock: Clock
   readonly #owner: RelayOwner
@@ -65,7 +65,7 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.intake = options.intake
     this.answer = options.answer
     this.replica = options.replica
-    this.#failedBefore = options.failedBefore
+    this.#suspect = options.suspect
     this.#clock = options.clock
     this.#owner = options.owner
     this.#heardAtMs = options.clock.nowMs()
@@ -212,8 +212,9 @@ export class Relay implements UpstreamHandler, BodyExits {
     this.#leave()
     const streamed = this.tally.firstTokenAtMs !== undefined
     if (outcome === 'completed' && !streamed) this.replica.reportContent()
-    // Not at the first content: a stream may break afterwards.
-    if ((outcome === 'completed' || streamed) && !this.#blamed) this.replica.reportSuccess()
+    // Not at the first content: a stream may break afterwards. Of a suspect its failures would not count either.
+    const passed = (outcome === 'completed' || streamed) && !this.#blamed
+    if (passed && !this.#suspect) this.replica.reportSuccess()
     this.#owner.settled(this, reportOf(this.tally, outcome, this.#clock.nowMs()))
   }
 
@@ -226,13 +227,12 @@ export class Relay implements UpstreamHandler, BodyExits {
   #blame(fault: Blame): void {
     if (this.#blamed) return
     this.#blamed = true
-    this.replica.reportFault(fault)
+    this.replica.reportFault(this.#suspect ? { ...fault, suspect: true } : fault)
   }
 
   #bounce(cause: BounceCause, message: string, fault?: Blame): void {
     if (this.#over) return
-    const repeated = cause === this.#failedBefore
-    if (fault !== undefined) this.#blame(repeated ? { ...fault, repeated } : fault)
+    if (fault !== undefined) this.#blame(fault)
     this.#leave()
     this.#owner.bounced(this, cause, message)
   }

@@ -91,7 +91,7 @@ export function keepAlive({ intake, answer }: Story, nowMs: Ms): void {
   if (nowMs - spokeAtMs >= settings.timeouts.heartbeatAfterMs) answer.heartbeat(nowMs)
 }
 
-/** The cause that its replica was blamed for: one that goes down or is not yet up is not. */
-export function heldAgainst(failure: Failure | undefined): BounceCause | undefined {
-  return failure === undefined || saysDraining(failure.message) ? undefined : failure.cause
+/** True when the request itself may be what failed: not where no connection stood, nor where an engine was full or going down. */
+export function mayBeItsOwn({ cause, message }: Failure): boolean {
+  return cause !== 'connect_failed' && cause !== 'engine_full' && !saysDraining(message)
 }

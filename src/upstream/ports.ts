@@ -33,8 +33,8 @@ export interface ToldFault {
   readonly message: string
 }
 
-/** What a breaker is told. `repeated`: the request has failed on another replica before, in the same way. */
-export type Blame = (UpstreamFault | ToldFault) & { readonly repeated?: boolean }
+/** What a breaker is told. `suspect`: another replica has failed with the request, which may be what fails. */
+export type Blame = (UpstreamFault | ToldFault) & { readonly suspect?: boolean }
 
 /** Exactly one of `onEnd` and `onFault` is called, once, and nothing after it. Never called inside `open`. */
 export interface UpstreamHandler {
@@ -65,7 +65,7 @@ export interface Replica {
   reportFault(fault: Blame): void
   /** An exchange that brought its first content, for the ramp. */
   reportContent(): void
-  /** An exchange that ended without a fault of the replica, for the breaker. */
+  /** An exchange that ended without a fault of the replica, for the breaker; none of a request that is suspect. */
   reportSuccess(): void
 }
 

@@ -151,7 +151,7 @@ export class UpstreamReplica implements Replica {
       this.#toldDrainingAtMs = this.#clock.nowMs()
     } else {
       if (fault.cause === 'refused') this.#lastRefusedAtMs = this.#clock.nowMs()
-      if (!isRequestsOwn(fault)) this.#breaker.fault(fault.message)
+      if (!mayBeRequestsOwn(fault)) this.#breaker.fault(fault.message)
     }
     this.refresh()
   }
@@ -288,6 +288,6 @@ export class UpstreamReplica implements Replica {
  * What fails wherever it is sent may be at fault itself, and is held against one replica alone: a few such requests
  * would close a whole pool. No request keeps a connection from standing.
  */
-function isRequestsOwn(fault: Blame): boolean {
-  return fault.repeated === true && !('phase' in fault && fault.phase === 'connect')
+function mayBeRequestsOwn(fault: Blame): boolean {
+  return fault.suspect === true && !('phase' in fault && fault.phase === 'connect')
 }

@@ -136,16 +136,16 @@ describe('a request that fails before any content on one engine after the other'
     for (const engine of rig.engines) engine.on('/v1/chat/completions', fail)
     await rig.chat().waitStatus(502)
     await rig.settled()
-    expect(rig.told).toEqual([cause, `${cause} again`])
+    expect(rig.told).toEqual([cause, `${cause} suspect`])
   })
 
-  it('is held against both when they fail in different ways', async () => {
+  it('is held against the first alone when they fail in different ways', async () => {
     await start({ engines: 2 })
     rig.engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
     second().on('/v1/chat/completions', (exchange) => exchange.reset())
     await rig.chat().waitStatus(502)
     await rig.settled()
-    expect(rig.told).toEqual(['status', 'reset'])
+    expect(rig.told).toEqual(['status', 'reset suspect'])
   })
 
   it('is held against the second when the first was merely going down', async () => {
@@ -157,15 +157,46 @@ describe('a request that fails before any content on one engine after the other'
     await rig.settled()
     expect(rig.told).toEqual(['status', 'status'])
   })
+})
 
-  it('is held against an engine whose stream breaks after content', async () => {
+describe('a request that has made a replica fail', () => {
+  it.each<[string, number, readonly string[], (exchange: ScriptedExchange) => void]>([
+    ['a whole answer', 200, ['status'], (e) => e.head().tokens(2).done()],
+    [
+      'a stream that breaks after content',
+      200,
+      ['status', 'reset suspect'],
+      (e) => e.head().tokens(2).reset(),
+    ],
+    ['silence', 504, ['status', 'no_progress suspect'], (e) => e.head()],
+  ])(
+    'tells nothing of the next, or only its failures would be left out: %s',
+    async (_name, status, told, play) => {
+      await start({ engines: 2, settings: { timeouts: { firstByteMs: 300 } } })
+      rig.engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+      second().on('/v1/chat/completions', play)
+      const client = rig.chat()
+      await client.waitStatus(status)
+      await until(() => client.complete || client.ended, 'the end')
+      await rig.settled()
+      expect(rig.told).toEqual(told)
+    },
+  )
+
+  it.each<[string, readonly string[], (exchange: ScriptedExchange) => void]>([
+    ['was full', [], (e) => e.refuse(503)],
+    [
+      'goes down',
+      ['status'],
+      (e) => e.respondJson(500, { error: { message: 'cannot schedule new futures after shutdown' } }),
+    ],
+  ])('is not one whose replica %s: that was no doing of its own', async (_name, told, fail) => {
     await start({ engines: 2 })
-    rig.engine.on('/v1/chat/completions', (exchange) => exchange.reset())
-    const client = rig.chat()
-    ;(await second().nextRequest()).head().tokens(2).reset()
-    await until(() => client.complete || client.ended, 'the cut')
+    rig.engine.on('/v1/chat/completions', fail)
+    second().on('/v1/chat/completions', play({ frames: 1 }))
+    await rig.chat().waitComplete()
     await rig.settled()
-    expect(rig.told).toEqual(['reset', 'reset'])
+    expect(rig.told).toEqual([...told, 'success'])
   })
 })
 

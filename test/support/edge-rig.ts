@@ -91,7 +91,7 @@ export class Rig {
   readonly bounces: string[] = []
   readonly rejections: string[] = []
   readonly faults: unknown[] = []
-  /** What replicas were told for their breakers, in order: `success`, or the cause of a fault, `again` when it repeats. */
+  /** What replicas were told for their breakers, in order: `success`, or the cause of a fault, `suspect` with a request that has made another fail. */
   readonly told: string[] = []
   /** Body bytes that replicas have handed to the edge. */
   upstreamBytes = 0
@@ -261,7 +261,7 @@ function replicaOf(
           onEnd: () => handler.onEnd(),
           onFault: (fault) => handler.onFault(fault),
         }),
-      reportFault: ({ cause, repeated }) => told.push(repeated === true ? `${cause} again` : cause),
+      reportFault: ({ cause, suspect }) => told.push(suspect === true ? `${cause} suspect` : cause),
       reportContent: () => undefined,
       reportSuccess: () => told.push('success'),
     },

@@ -95,10 +95,10 @@ describe('a replica', () => {
     rig.start(config(model('m', [engine.url])))
     await rig.untilScraped('m-1')
     const replica = rig.fleet.replica('m-1')
-    const repeated = true
+    const suspect = true
     for (let index = 0; index < 10; index += 1) {
-      replica?.reportFault({ cause: 'status', message: 'status 500', repeated })
-      replica?.reportFault({ phase: 'headers', cause: 'reset', sent: true, message: 'reset', repeated })
+      replica?.reportFault({ cause: 'status', message: 'status 500', suspect })
+      replica?.reportFault({ phase: 'headers', cause: 'reset', sent: true, message: 'reset', suspect })
     }
     expect(rig.reportOf('m-1')?.state).toBe('live')
     for (let index = 0; index < 3; index += 1)
@@ -107,7 +107,7 @@ describe('a replica', () => {
         cause: 'timeout',
         sent: false,
         message: 'no answer',
-        repeated,
+        suspect,
       })
     await rig.untilState('m-1', 'down')
   })
@@ -117,7 +117,7 @@ describe('a replica', () => {
     rig.start(config(model('m', [engine.url])))
     await rig.untilScraped('m-1')
     const message = 'cannot schedule new futures after shutdown'
-    rig.fleet.replica('m-1')?.reportFault({ cause: 'status', message, repeated: true })
+    rig.fleet.replica('m-1')?.reportFault({ cause: 'status', message, suspect: true })
     expect(rig.reportOf('m-1')?.state).toBe('draining')
   })
 
