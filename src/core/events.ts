@@ -8,8 +8,18 @@ import type { Tokens } from './units.ts'
 /** One right to occupy a replica. A rerouted request holds two in turn, never at once. */
 export type PermitId = number
 
-/** Why a dispatched request came back before any content: the replica's fault, or it was merely full. */
-export type BounceCause = 'connect_failed' | 'reset' | 'engine_full' | 'engine_error'
+/** Why a dispatched request may come back before any content: the replica's fault, or it was merely full. */
+export const BOUNCE_CAUSES = [
+  'connect_failed',
+  /** The engine closed or broke the connection, or ended the stream. */
+  'reset',
+  /** We ended it: nothing showed life in the replica any more. */
+  'silent',
+  'engine_full',
+  'engine_error',
+] as const
+
+export type BounceCause = (typeof BOUNCE_CAUSES)[number]
 
 export type GateEvent =
   | { readonly kind: 'offer'; readonly offer: Offer }

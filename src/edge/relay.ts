@@ -131,7 +131,8 @@ export class Relay implements UpstreamHandler, BodyExits {
   onFault(fault: UpstreamFault): void {
     this.#closed = true
     if (this.#over || this.#hasEnded()) return
-    const cause = fault.phase === 'connect' ? 'connect_failed' : 'reset'
+    const broken = fault.cause === 'silent' ? 'silent' : 'reset'
+    const cause = fault.phase === 'connect' ? 'connect_failed' : broken
     const timedOut = fault.cause === 'timeout' && cause === 'reset'
     const message = `${this.replica.name}: ${fault.message}`
     if (timedOut || this.#body?.started === true) {

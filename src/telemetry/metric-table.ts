@@ -1,5 +1,6 @@
 /** Every metric of Sluice, once: registration, docs, dashboards, rules and tests are made from this table. */
 import { SHED_REASONS } from '../core/effects.ts'
+import { BOUNCE_CAUSES } from '../core/events.ts'
 import { OUTCOMES } from '../core/records.ts'
 import { CLASS_METRICS } from './class-metric-rows.ts'
 import { GLOBAL_METRICS } from './global-metric-rows.ts'
@@ -30,7 +31,7 @@ export const BASE_BOUNDS: Readonly<Record<BoundsName, readonly number[]>> = {
 export const LABEL_VALUES = {
   outcome: OUTCOMES,
   reason: SHED_REASONS,
-  bounce: ['connect_failed', 'reset', 'engine_full', 'engine_error'],
+  bounce: BOUNCE_CAUSES,
   replicaState: ['live', 'ramping', 'suspect', 'down', 'draining'],
   trust: ['trusted', 'cautious', 'fallback'],
   direction: ['late', 'early'],

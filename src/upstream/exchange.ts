@@ -100,9 +100,9 @@ export class Exchange implements UpstreamStream, LineUser {
     })
   }
 
-  /** Ends it as if the engine had closed the socket. */
+  /** Ends it for an engine that shows no life. */
   breakOff(message: string): void {
-    this.#fail({ phase: this.#phase, cause: 'reset', sent: this.#sentAtMs !== undefined, message })
+    this.#fail({ phase: this.#phase, cause: 'silent', sent: this.#sentAtMs !== undefined, message })
   }
 
   /** Our own side has asked it to wait. */

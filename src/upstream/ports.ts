@@ -22,7 +22,8 @@ export interface OpenRequest {
 /** Where an exchange broke. `sent` says whether a byte of the request had left: if not, a retry is always safe. */
 export interface UpstreamFault {
   readonly phase: 'connect' | 'headers' | 'body'
-  readonly cause: 'refused' | 'reset' | 'timeout' | 'protocol' | 'aborted'
+  /** `silent`: broken off by us, since nothing showed life in the engine; `aborted`: by its owner. */
+  readonly cause: 'refused' | 'reset' | 'silent' | 'timeout' | 'protocol' | 'aborted'
   readonly sent: boolean
   readonly message: string
 }

@@ -61,7 +61,7 @@ describe('a reroute', () => {
     expect(gate.counts).toMatchObject({ bounced: 50, rerouted: 5, failed: 45, dispatched: 55 })
   })
 
-  it.each(['reset', 'engine_error'] as const)('is not spent by a replica that failed: %s', (cause) => {
+  it.each(['reset', 'silent', 'engine_error'] as const)('is not spent by a replica that failed: %s', (cause) => {
     const gate = gateWith()
     const first = Array.from({ length: 12 }, () =>
       dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),

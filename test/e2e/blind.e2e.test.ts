@@ -139,4 +139,7 @@ it('sends elsewhere what does not stream when its engine shows no sign of life',
   again?.respondJson(200, { choices: [{ index: 0, message: { role: 'assistant', content: 'whole' } }] })
   await client.waitComplete()
   expect([client.status, client.headers['x-sluice-decision']]).toEqual([200, 'rerouted'])
+  const page = await (await fetch(`${rig.adminUrl}/metrics`)).text()
+  expect(page).toMatch(/^sluice_upstream_bounces_total\{reason="silent"\} 1$/m)
+  expect(page).toMatch(/^sluice_upstream_bounces_total\{reason="reset"\} 0$/m)
 })

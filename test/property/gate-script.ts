@@ -1,5 +1,6 @@
 /** Random scripts for a gate: each command is plain numbers, so that every sequence is possible and shrinks well. */
 import fc from 'fast-check'
+import { BOUNCE_CAUSES } from '../../src/core/events.ts'
 import type { GateSettings } from '../../src/core/gate-settings.ts'
 import type { ReplicaState } from '../../src/core/replica.ts'
 import type { OverloadAction } from '../../src/core/request.ts'
@@ -39,7 +40,6 @@ export const script: fc.Arbitrary<readonly Command[]> = fc.array(
 
 const OVERLOADS: readonly OverloadAction[] = ['shed', 'demote', 'wait']
 const STATES: readonly ReplicaState[] = ['live', 'live', 'ramping', 'suspect', 'down', 'draining']
-const CAUSES = ['connect_failed', 'reset', 'engine_full', 'engine_error'] as const
 const OUTCOMES = [
   'completed',
   'completed',
@@ -168,7 +168,7 @@ export function carryOut(world: GateWorld, command: Command): void {
       if (permit !== undefined) world.settle(permit, pick(OUTCOMES, b))
       break
     case 'bounce':
-      if (permit !== undefined && permit.contentEvents === 0) world.bounce(permit, pick(CAUSES, b))
+      if (permit !== undefined && permit.contentEvents === 0) world.bounce(permit, pick(BOUNCE_CAUSES, b))
       break
     case 'cancel': {
       const { waiting } = world

@@ -119,7 +119,7 @@ export class GateWorld {
     const effects = this.tell({ kind: 'bounce', permitId, cause })
     if (this.gate.counts.rerouted === rerouted)
       must(effects[0]?.kind === 'fail' && effects[0].requestId === requestId, 'no second chance is a failure')
-    else if (cause !== 'connect_failed' && cause !== 'reset') this.#checkBudget(effects)
+    else if (cause === 'engine_full') this.#checkBudget(effects)
     this.refuses(() => this.gate.handle({ kind: 'settle', permitId, report: END }, this.nowMs))
   }
 

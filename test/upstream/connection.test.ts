@@ -391,7 +391,7 @@ describe('an engine gone without closing its sockets', () => {
     clock.advance(1500)
     expect(connection.breakOffSilent(2000, 'gone')).toBe(1)
     expect(await record.outcome('the fault')).toMatchObject({
-      cause: 'reset',
+      cause: 'silent',
       phase: 'body',
       message: 'gone',
     })

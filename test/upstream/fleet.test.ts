@@ -180,7 +180,7 @@ describe('a replica', () => {
     engine.closeIdle()
     await rig.untilState('m-1', 'down')
     expect(await fault).toMatchObject({
-      cause: 'reset',
+      cause: 'silent',
       phase: 'body',
       message: expect.stringContaining('port is refused'),
     })
@@ -228,7 +228,7 @@ describe('a replica', () => {
     const [lost, kept] = [send(rig.fleet.replica('m-1')), send(rig.fleet.replica('m-2'))]
     const [exchange, other] = [await mute.nextRequest(), await working.nextRequest()]
     expect(await lost.fault).toMatchObject({
-      cause: 'reset',
+      cause: 'silent',
       message: expect.stringContaining('sign of life'),
     })
     await exchange.waitClosed()
