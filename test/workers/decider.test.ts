@@ -6,14 +6,18 @@ import type { Ratio } from '../../src/core/units.ts'
 import { systemClock } from '../../src/edge/clock.ts'
 import type { EdgeObserver } from '../../src/edge/observer.ts'
 import { createTrafficServer } from '../../src/edge/server.ts'
+import { engineAdapter } from '../../src/engines/registry.ts'
 import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
 import { judge } from '../../src/slo/judge.ts'
-import { Decider } from '../../src/workers/decider.ts'
+import type { Replica } from '../../src/upstream/ports.ts'
+import { Decider, type DeciderOptions } from '../../src/workers/decider.ts'
 import { ToldTraffic } from '../../src/workers/told-traffic.ts'
 import { Worker } from '../../src/workers/worker.ts'
-import { settingsOf } from '../core/core-rig.ts'
+import { reportOf, settingsOf } from '../core/core-rig.ts'
+import { until } from '../support/deadline.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
 import { RawClient } from '../support/raw-client.ts'
+import { scriptedEngine } from '../support/scripted-engine.ts'
 
 const YAML = `mode: enforce
 auth: none
@@ -32,14 +36,40 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close()
 })
 
-/** A port with a worker behind it whose decider knows that headroom. */
-async function open(headroom: () => Ratio | undefined): Promise<number> {
+/** A fleet of engines at those addresses that says what its breakers are told. */
+function fleetOf(urls: readonly string[] = [], told: string[] = []): DeciderOptions['fleet'] {
+  const adapter = engineAdapter('vllm')
+  const replica = (id: string): Replica => ({
+    ...{ id, name: id, adapter, reportContent: nothing, open: () => expect.fail('exchanges run in workers') },
+    reportFault: ({ cause, suspect }) => told.push(`${id} ${cause}${suspect === true ? ' suspect' : ''}`),
+    reportSuccess: () => told.push(`${id} success`),
+  })
+  return {
+    replica: (id) => (urls.includes(id) ? replica(id) : undefined),
+    reports: () => urls.map((url) => reportOf(url, { pools: ['tiny'] })),
+    place: (url) => ({
+      ...{
+        identity: url,
+        url,
+        engine: 'vllm',
+        pools: ['tiny'],
+        groupId: 'g',
+        limits: {},
+        servedName: 'tiny',
+      },
+    }),
+  }
+}
+
+/** A port with a worker behind it whose decider has that fleet and knows that headroom. */
+async function open(fleet = fleetOf(), headroom: () => Ratio | undefined = () => undefined): Promise<number> {
   const decider = new Decider({
     ...{ gate: gate(), clock: systemClock, observer, traffic: new ToldTraffic(), token: 'secret', headroom },
-    fleet: { replica: () => undefined, reports: () => [], place: () => undefined },
+    fleet,
     onNotice: nothing,
   })
   closing.push(() => decider.close())
+  for (const replica of fleet.reports()) decider.tell({ kind: 'replicaChanged', replica })
   const deciderPort = await listenOnLoopback(decider.server)
   const loaded = loadConfig(YAML, { fileName: 'sluice.yaml', env: {} })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
@@ -50,13 +80,14 @@ async function open(headroom: () => Ratio | undefined): Promise<number> {
   })
   closing.push(() => worker.close())
   worker.goTo({ port: deciderPort, token: 'secret' })
+  await until(() => decider.hub.seats.get(1)?.up === true, 'the worker to be let in')
   const server = createTrafficServer({ edge: worker.edge, observer, rng: Math.random })
   closing.push(() => server.close())
   return listenOnLoopback(server)
 }
 
 it('a worker reports the load that the decider knows to clients that ask', async () => {
-  const port = await open(() => 1.25)
+  const port = await open(fleetOf(), () => 1.25)
   const headers = { 'endpoint-load-metrics-format': 'TEXT' }
   const giveUpAtMs = performance.now() + 10_000
   let told: string | string[] | undefined
@@ -67,4 +98,25 @@ it('a worker reports the load that the decider knows to clients that ask', async
     told = client.headers['endpoint-load-metrics']
   }
   expect(told).toBe('TEXT application_utilization=0.8')
+})
+
+it('a worker tells the breakers whether a request had made another replica fail', async () => {
+  const engines = [await scriptedEngine(), await scriptedEngine()]
+  for (const engine of engines) {
+    engine.on('/v1/chat/completions', (exchange) => exchange.refuse(500))
+    closing.push(() => engine.close())
+  }
+  const told: string[] = []
+  const port = await open(
+    fleetOf(
+      engines.map(({ url }) => url),
+      told,
+    ),
+  )
+  const client = new RawClient(port).send({ body: { model: 'tiny', messages: [] } })
+  await client.waitStatus(502)
+  client.leave()
+  await until(() => told.length === 2, 'both failures to be told')
+  const [first, second] = engines.map(({ url }) => url)
+  expect(told).toEqual([`${first} status`, `${second} status suspect`])
 })
