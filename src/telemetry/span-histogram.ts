@@ -3,18 +3,33 @@ import type { MetricValueWithName, Registry } from 'prom-client'
 
 type LabelValues = Readonly<Record<string, string>>
 
-/** The series of one set of labels. */
-interface Cell {
-  readonly labels: LabelValues
-  /** By bound, without those of the bounds below; the last is for what lies above all of them. */
-  readonly counts: Float64Array
-  sum: number
-}
-
 /** Takes observations of one series. */
 export interface BoundHistogram {
   /** `value` in the unit of the bounds. Throws a RangeError when it is not finite, a caller's bug. */
   observe(value: number): void
+}
+
+/** The series of one set of labels. */
+class Cell implements BoundHistogram {
+  readonly labels: LabelValues
+  /** By bound, without those of the bounds below; the last is for what lies above all of them. */
+  readonly counts: Float64Array
+  sum = 0
+  readonly #bounds: readonly number[]
+
+  constructor(labels: LabelValues, bounds: readonly number[]) {
+    this.labels = labels
+    this.counts = new Float64Array(bounds.length + 1)
+    this.#bounds = bounds
+  }
+
+  observe(value: number): void {
+    if (!Number.isFinite(value)) throw new RangeError(`a histogram observes finite numbers, got ${value}`)
+    let bucket = 0
+    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] ?? 0)) bucket += 1
+    this.counts[bucket] = (this.counts[bucket] ?? 0) + 1
+    this.sum += value
+  }
 }
 
 interface PrintedValue extends MetricValueWithName<string> {
@@ -57,9 +72,9 @@ export class SpanHistogram {
   /** The series of those labels, to be kept by whoever observes: made at 0 if it is not there. */
   labels(labels: LabelValues): BoundHistogram {
     const key = this.#labelNames.map((name) => labels[name] ?? '').join('\n')
-    const cell = this.#cells.get(key) ?? { labels, counts: new Float64Array(this.#bounds.length + 1), sum: 0 }
+    const cell = this.#cells.get(key) ?? new Cell(labels, this.#bounds)
     this.#cells.set(key, cell)
-    return { observe: (value) => this.#observe(cell, value) }
+    return cell
   }
 
   /** Forgets all series; whoever holds one observes into nothing. */
@@ -71,14 +86,6 @@ export class SpanHistogram {
   async getForPromString(): Promise<PrintedHistogram> {
     const values = [...this.#cells.values()].flatMap((cell) => this.#valuesOf(cell))
     return { name: this.name, help: this.#help, type: 'histogram', values }
-  }
-
-  #observe(cell: Cell, value: number): void {
-    if (!Number.isFinite(value)) throw new RangeError(`${this.name} observes finite numbers, got ${value}`)
-    let bucket = 0
-    while (bucket < this.#bounds.length && value > (this.#bounds[bucket] ?? 0)) bucket += 1
-    cell.counts[bucket] = (cell.counts[bucket] ?? 0) + 1
-    cell.sum += value
   }
 
   #valuesOf({ labels: sharedLabels, counts, sum }: Cell): PrintedValue[] {

@@ -37,6 +37,13 @@ describe('SpanHistogram', () => {
     expect(await registry.metrics()).not.toContain('spans_seconds_count')
   })
 
+  it('gives one object for one series, however often it is asked', () => {
+    const histogram = new SpanHistogram({ ...NAMES, bounds: BOUNDS }, new Registry())
+    const span = histogram.labels({ model: 'a', class: 'chat' })
+    expect(histogram.labels({ class: 'chat', model: 'a' })).toBe(span)
+    expect(histogram.labels({ model: 'b', class: 'chat' })).not.toBe(span)
+  })
+
   it('refuses what is no finite number', () => {
     const histogram = new SpanHistogram({ ...NAMES, bounds: BOUNDS }, new Registry())
     const span = histogram.labels({ model: 'a', class: 'chat' })
