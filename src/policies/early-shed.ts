@@ -1,10 +1,14 @@
 /** Tells requests at once that would only wait to be displaced: see `DemandPrice`. */
+import type { InFlight } from '../core/ledger.ts'
+import type { Offer, ReplicaId } from '../core/request.ts'
+import type { Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import type { Job } from './job.ts'
 import { keptBy } from './kept.ts'
+import type { Learnt } from './learnt.ts'
 import type { PlanJob } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { isIdle } from './outlook.ts'
@@ -31,6 +35,28 @@ export function readDemands(
     learnt.price(pool).arrived(demand, deadlineAtMs - waiter.offer.receivedAtMs, nowMs)
   }
   return demands
+}
+
+/** Where a plan has last meant to send a request, and what that asks of how many engines. */
+interface Meant {
+  readonly replicaId: ReplicaId
+  readonly demand: Demand
+  readonly replicas: number
+}
+
+const meant = keptBy<Offer, Meant>()
+
+/** Keeps what a plan means to send: it counts when it goes, and never where a plan only advises. */
+export function meansToSend({ learnt }: Round, { offer }: Waiter, plan: Meant): void {
+  meant(learnt).set(offer, plan)
+}
+
+/** Counts into the price what goes to the engines as a plan has meant it. */
+export function countServed(learnt: Learnt, { offer, replicaId }: InFlight, nowMs: Ms): void {
+  const plan = meant(learnt).get(offer)
+  if (plan?.replicaId !== replicaId) return
+  meant(learnt).delete(offer)
+  learnt.price(offer.pool).served(plan.demand, plan.replicas, nowMs)
 }
 
 function leastDemand(

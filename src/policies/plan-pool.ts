@@ -11,7 +11,7 @@ import { sureMissRatio } from '../estimate/trust.ts'
 import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
-import { hasIdle, leavesRoom, outpricedJobs, readDemands } from './early-shed.ts'
+import { hasIdle, leavesRoom, meansToSend, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf, nextLossAtMs } from './job.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import type { Placed } from './ordering/moore-hodgson.ts'
@@ -121,12 +121,12 @@ function admitPlaced(
   return undefined
 }
 
-/** Counts what goes to the engines into the price. */
+/** Has it counted into the price when it goes. */
 function counted(planned: StandingPlan, job: Job, intent: Intent): Intent {
   const { round, demands, newcomers } = planned
-  const { learnt, pool, nowMs } = round
-  const known = newcomers.includes(job) ? demandOfNewcomer(planned, job) : demands.get(job.waiter)
-  if (known !== undefined) learnt.price(pool).served(known, round.views.length, nowMs)
+  const demand = newcomers.includes(job) ? demandOfNewcomer(planned, job) : demands.get(job.waiter)
+  if (demand !== undefined && intent.kind === 'admit')
+    meansToSend(round, job.waiter, { replicaId: intent.replicaId, demand, replicas: round.views.length })
   return intent
 }
 

@@ -3,6 +3,7 @@ import type { Offer } from '../core/request.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
+import { countServed } from './early-shed.ts'
 import { Learnt } from './learnt.ts'
 import { engineTtftMs, outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
@@ -44,7 +45,10 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
     view: (waiter, replicaId, state, nowMs) =>
       viewOf({ pool: waiter.offer.pool, state, learnt, without, nowMs }, waiter, replicaId),
     trust: (pool) => trustIn({ learnt, without }, takers(replicas, pool)),
-    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
+    dispatched: (inFlight, ledger, nowMs) => {
+      countServed(learnt, inFlight, nowMs)
+      learnt.dispatched(inFlight, ledger, nowMs)
+    },
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
     firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
     settled: (inFlight, ledger, report, _verdict, nowMs) => learnt.released(inFlight, ledger, report, nowMs),

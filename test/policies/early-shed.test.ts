@@ -3,11 +3,14 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { OverloadAction } from '../../src/core/request.ts'
 import type { TrustState } from '../../src/core/scheduler.ts'
+import { newWaiter } from '../../src/core/waiting-room.ts'
 import { isProbe } from '../../src/estimate/probe.ts'
 import { leavesRoom, outpricedJobs } from '../../src/policies/early-shed.ts'
-import { someOffer } from '../core/core-rig.ts'
+import { Learnt } from '../../src/policies/learnt.ts'
+import { createSluice } from '../../src/policies/sluice.ts'
+import { inFlightOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
-import { type Flying, jobFor, NOW_MS, roundOf } from './policy-rig.ts'
+import { type Flying, jobFor, ledgerOf, NOW_MS, PRIOR, roundOf } from './policy-rig.ts'
 
 /** With it the price remembers 4 s of each replica. */
 const TARGET_MS = 500
@@ -85,5 +88,29 @@ describe('work without a promise', () => {
       { numRuns: 150, seed: 3 },
     )
     expect(kept).toBeGreaterThan(10)
+  })
+})
+
+describe('what a plan lets in', () => {
+  it('counts into the price once it has gone where the plan meant it to, and never while the plan only advises', () => {
+    const learnt = new Learnt({ g: PRIOR })
+    const scheduler = createSluice({ learnt })
+    const { state } = roundOf([BUSY])
+    const price = learnt.price('m')
+    const demand = { prefillMs: 15, slotMs: 0, value: 1 }
+    for (let n = 0; n < 300; n++) price.arrived(demand, TARGET_MS, NOW_MS)
+    // What engines have taken they have room for, so a count makes some.
+    const isFull = () => price.takesAll(1, NOW_MS)
+    const waiter = newWaiter(someOffer({ receivedAtMs: NOW_MS, slo: sloOf({ ttftMs: 500 }) }), NOW_MS)
+    state.waiting.add(waiter)
+    const advise = (sentTo: string | undefined) => {
+      expect(scheduler.plan(state, NOW_MS).intents).toMatchObject([{ kind: 'admit', replicaId: 'r0' }])
+      if (sentTo === undefined) return
+      scheduler.dispatched(inFlightOf(1, waiter.offer, { replicaId: sentTo }), ledgerOf(sentTo, []), NOW_MS)
+    }
+    for (const sentTo of [undefined, 'elsewhere', 'r0']) {
+      for (let n = 0; n < 400; n++) advise(sentTo)
+      expect(isFull(), sentTo).toBe(sentTo !== 'r0')
+    }
   })
 })
