@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { cpus } from 'node:os'
 import { fileURLToPath } from 'node:url'
-import { quantile } from './goodput/stats.mjs'
+import { coreShare } from './core-share.mjs'
 
 const PAGE = new URL('../test/fixtures/engines/vllm-0.32.0/metrics-under-load.txt', import.meta.url)
 const REPLICAS = 100
@@ -62,31 +62,17 @@ async function scrapeCost(createFleet) {
     onRemoved: () => undefined,
   })
   await new Promise((resolve) => setTimeout(resolve, 3000))
-  const slices = []
-  for (let slice = 0; slice < SLICES; slice += 1) {
-    reports = 0
-    const cpu = process.cpuUsage()
-    const startMs = performance.now()
-    await new Promise((resolve) => setTimeout(resolve, SLICE_MS))
-    const spanMs = performance.now() - startMs
-    const used = process.cpuUsage(cpu)
-    slices.push({ scrapes: reports, spanMs, userUs: used.user, systemUs: used.system })
-  }
+  reports = 0
+  const { best, median, spanMs, userUs, systemUs } = await coreShare(SLICES, SLICE_MS)
+  const scrapes = reports
   await fleet.close()
   child.disconnect()
-  return summary(slices)
-}
-
-/** Neighbours on the machine only ever add to CPU time, so the cheapest slice is the nearest to the truth. */
-function summary(slices) {
-  const ratios = slices.map(({ userUs, systemUs, spanMs }) => (userUs + systemUs) / 1000 / spanMs)
-  const total = (field) => slices.reduce((sum, slice) => sum + slice[field], 0)
   return {
-    scrapesPerSec: (total('scrapes') * 1000) / total('spanMs'),
-    userUsPerScrape: total('userUs') / total('scrapes'),
-    systemUsPerScrape: total('systemUs') / total('scrapes'),
-    coreRatioBest: Math.min(...ratios),
-    coreRatioMedian: quantile(ratios, 0.5),
+    scrapesPerSec: (scrapes * 1000) / spanMs,
+    userUsPerScrape: userUs / scrapes,
+    systemUsPerScrape: systemUs / scrapes,
+    coreRatioBest: best,
+    coreRatioMedian: median,
   }
 }
 

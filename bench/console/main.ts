@@ -3,8 +3,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { nearestRank } from '../../src/sim/nearest-rank.ts'
 import { NodeChild, scriptArgs } from '../../test/support/node-child.ts'
+import { coreShare } from '../core-share.mjs'
 import { type FleetSize, REQUESTS_PER_SEC, startStage } from './stage.ts'
 
 const VIEWERS = 10
@@ -20,33 +20,17 @@ const FLEETS: readonly FleetSize[] = [
   { name: 'large', classes: 20, replicas: 100 },
 ]
 
-/** Neighbours on the machine only ever add to CPU time, so the cheapest slice is the nearest to the truth. */
-async function coreRatios() {
-  const ratios: number[] = []
-  for (let slice = 0; slice < SLICES; slice += 1) {
-    const cpu = process.cpuUsage()
-    const startMs = performance.now()
-    await sleep(SLICE_MS)
-    const used = process.cpuUsage(cpu)
-    ratios.push((used.user + used.system) / 1000 / (performance.now() - startMs))
-  }
-  const at = (share: number) => nearestRank(Float64Array.from(ratios).sort(), share) ?? Number.NaN
-  return { best: at(0), median: at(0.5) }
-}
-
 async function measure(fleet: FleetSize, folder: string) {
   const stage = await startStage(fleet)
   await sleep(SETTLING_MS)
-  const without = await coreRatios()
+  const without = await coreShare(SLICES, SLICE_MS)
   const args = scriptArgs(new URL('./viewers.ts', import.meta.url), stage.url, String(VIEWERS))
   const viewers = new NodeChild({ args, name: `viewers-${fleet.name}`, folder })
   await viewers.ask('joined')
   await sleep(WARMING_MS)
   const before = await viewers.ask<number>('bytes')
-  const startMs = performance.now()
-  const watched = await coreRatios()
+  const watched = await coreShare(SLICES, SLICE_MS)
   const bytes = (await viewers.ask<number>('bytes')) - before
-  const spanSec = (performance.now() - startMs) / 1000
   await viewers.end()
   await stage.close()
   return {
@@ -55,7 +39,7 @@ async function measure(fleet: FleetSize, folder: string) {
     withViewersMedian: watched.median,
     costMedian: watched.median - without.median,
     costBest: watched.best - without.best,
-    kbPerViewerPerSec: bytes / 1000 / VIEWERS / spanSec,
+    kbPerViewerPerSec: bytes / VIEWERS / watched.spanMs,
   }
 }
 
