@@ -2,6 +2,7 @@
 import type { PermitId } from '../core/events.ts'
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { SettleReport } from '../core/records.ts'
+import type { ReplicaGauges } from '../core/replica.ts'
 import type { Offer, PoolId, ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
@@ -16,6 +17,7 @@ import {
 } from '../estimate/output-length.ts'
 import { createPrefixIndex, type PrefixIndex } from '../estimate/prefix-index.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
+import { isHeadOverdue } from '../estimate/ttft.ts'
 import { DemandPrice } from './demand-price.ts'
 import { PoolFairness } from './fairness/pool-fairness.ts'
 
@@ -116,7 +118,8 @@ export class Learnt {
 
   /**
    * Takes new gauges once. Arrivals that merely wait for the running step make an engine look full too, with any
-   * number running; one that is full shows the same number, its most, each time that some wait.
+   * number running; one that is full shows the same number, its most, each time that some wait, or lets a prompt lie
+   * that it should have done long ago.
    */
   readGauges(ledger: ReplicaLedger): void {
     const gauges = ledger.report.gauges
@@ -126,6 +129,7 @@ export class Learnt {
     const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
     let { slots, timesFull } = known
     if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
+    if (hasNotBegun(ledger, gauges)) timesFull = Math.max(timesFull, TIMES_FULL)
     if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
     if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
     this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
@@ -230,6 +234,11 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
+}
+
+/** True when a prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it. */
+function hasNotBegun(ledger: ReplicaLedger, { waitingRequests, seenAtMs }: ReplicaGauges): boolean {
+  return isHeadOverdue(ledger, seenAtMs) && waitingRequests >= ledger.prefilling.size
 }
 
 function isNearMost(running: number, mostRunning: number): boolean {

@@ -1,8 +1,14 @@
-/** Batch slots are learnt from an engine that shows itself full again and again, and from no other. */
+/** Batch slots are learnt from an engine that shows itself full, again and again or beyond doubt, and from no other. */
 import { describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
-import { reportOf } from '../core/core-rig.ts'
+import { createSluice } from '../../src/policies/sluice.ts'
+import type { EngineProfile } from '../../src/sim/profiles.ts'
+import { Rng } from '../../src/sim/rng.ts'
+import { simulate } from '../../src/sim/run.ts'
+import type { WorkloadRequest } from '../../src/sim/workload-types.ts'
+import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
+import { sloOf } from '../slo/facts.ts'
 
 /** What is believed after pages with so many running and waiting. */
 function slotsAfter(pages: readonly (readonly [running: number, waiting: number])[]): number {
@@ -41,5 +47,90 @@ describe('learnt slots', () => {
         [2, 1],
       ]),
     ).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+describe('slots of an engine that lets a prompt lie', () => {
+  const STREAMS = 5
+  /** After one page, read so long after two prompts were sent that should have had their first tokens within 40 ms. */
+  function slotsSeen(page: readonly [running: number, waiting: number], afterMs: number): number {
+    const learnt = new Learnt({})
+    const ledger = new ReplicaLedger(reportOf('r', { limits: {} }))
+    for (let id = 0; id < STREAMS + 2; id++) {
+      const offer = someOffer({ receivedAtMs: 1000 })
+      ledger.dispatch(inFlightOf(id, offer, { dispatchedAtMs: 1000, predictedTtftMs: 40 }))
+      if (id < STREAMS) ledger.firstToken(id, 1010)
+    }
+    const [runningRequests, waitingRequests] = page
+    const gauges = { runningRequests, waitingRequests, seenAtMs: 1000 + afterMs }
+    ledger.report = reportOf('r', { limits: {}, gauges })
+    learnt.readGauges(ledger)
+    return learnt.slots(ledger)
+  }
+
+  it('are what runs on the first page that counts all as waiting that has no token', () => {
+    expect(slotsSeen([STREAMS, 2], 200)).toBe(STREAMS)
+  })
+
+  it('are unknown while the prompt is not late, or is late but under way', () => {
+    expect(slotsSeen([STREAMS, 2], 100)).toBe(Number.POSITIVE_INFINITY)
+    expect(slotsSeen([STREAMS + 1, 1], 200)).toBe(Number.POSITIVE_INFINITY)
+  })
+})
+
+describe('long answers on an engine with few slots', () => {
+  /** A small engine with 16 slots that are full for two seconds with each answer. */
+  const PROFILE: EngineProfile = {
+    id: 'few slots',
+    source: 'invented',
+    prefill: { floorMs: 0, baseMs: 6, perTokenMs: 0.12, perTokenContextMs: 0 },
+    decode: { baseMs: 3, perSequenceMs: 0.2, perContextTokenMs: 0 },
+    stepOverheadMs: 0,
+    requestOverheadMs: 4,
+    kvCapacityTokens: 12_288,
+    defaults: { maxNumSeqs: 16, maxNumBatchedTokens: 256 },
+  }
+  const BUSY_FROM_MS = 4000
+  const classes = { chat: sloOf({ name: 'chat', ttftMs: 900, tpotMs: 80, maxWaitMs: 30_000 }) }
+
+  /** Two requests a second, then for four seconds twice what the engine can do. */
+  function requests(seed: number): readonly WorkloadRequest[] {
+    const rng = new Rng(seed)
+    const made: WorkloadRequest[] = []
+    for (let atMs = 0; atMs < BUSY_FROM_MS + 4000; ) {
+      atMs += -Math.log(1 - rng.uniform()) * (atMs < BUSY_FROM_MS ? 500 : 60)
+      const outputTokens = 250 + Math.floor(150 * rng.uniform())
+      const lengths = { promptTokens: 60, outputTokens, maxTokens: outputTokens }
+      made.push({ id: `r${made.length}`, atMs, className: 'chat', ...lengths })
+    }
+    return made
+  }
+
+  function counts(limitsKnown: boolean): { good: number; late: number } {
+    let good = 0
+    let late = 0
+    for (const seed of [1, 2, 3]) {
+      const { outcomes } = simulate({
+        replicas: [{ engine: { profile: PROFILE, jitterRatio: 0.05, seed } }],
+        requests: requests(seed),
+        createScheduler: createSluice,
+        classes,
+        networkMs: 1,
+        limitsKnown,
+      })
+      for (const { settlement } of outcomes) {
+        if (settlement.verdict.kind === 'good') good++
+        else if (settlement.outcome === 'completed') late++
+      }
+    }
+    return { good, late }
+  }
+
+  it('are kept in time by whoever has to find the slots out nearly as well as by whoever is told', () => {
+    const told = counts(true)
+    const learnt = counts(false)
+    expect(told.late).toBe(0)
+    expect(learnt.late).toBeLessThan(told.good / 50)
+    expect(learnt.good).toBeGreaterThan(0.93 * told.good)
   })
 })
