@@ -12,6 +12,8 @@ const MIN_SAMPLES = 10
 const TIE_VARIANCE = 1e-6
 /** Less weight than this is that of answers long forgotten. */
 const MIN_WEIGHT = 1e-6
+/** In place of a quantile in hundredths. */
+const MEAN_KEY = 127
 /** Sums of weights are exact to about this. */
 const ROUNDING = 1e-9
 /** Assumed length of an answer of which nothing is known. */
@@ -27,7 +29,7 @@ interface Histogram {
   /** Decayed moments of log2(value), to tell which of two views is the sharper. */
   logMean: number
   logVariance: number
-  /** Quantiles read since the last sample, by first bucket and quantile. */
+  /** What was read since the last sample, by first bucket and figure. */
   readonly memo: Map<number, number>
 }
 
@@ -36,6 +38,9 @@ export interface OutputLengths {
   /** Length as a share of the client's cap, in 1/10 000, for answers that had one. */
   readonly ofCap: Histogram
 }
+
+/** What is asked of a distribution: a quantile of it, or its mean. */
+export type Figure = Ratio | 'mean'
 
 export interface LengthLimits {
   readonly maxOutputTokens?: Tokens | undefined
@@ -88,50 +93,55 @@ export function remainingWithin(
   soFar: Tokens,
   cap: Tokens,
   floor: Tokens,
-  quantile: Ratio,
+  figure: Figure,
 ): Tokens {
   const left = Math.max(1, cap - soFar)
   const least = clamp(Math.max(0, floor - soFar), 1, left)
-  return clamp(learntRemaining(lengths, soFar, cap, quantile), least, left)
+  return clamp(learntRemaining(lengths, soFar, cap, figure), least, left)
 }
 
-function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, quantile: Ratio): Tokens {
+function learntRemaining(lengths: OutputLengths, soFar: Tokens, cap: Tokens, figure: Figure): Tokens {
   const { tokens, ofCap } = lengths
   const followsCap = ofCap.logVariance <= tokens.logVariance + TIE_VARIANCE
   if (Number.isFinite(cap) && ofCap.samples >= MIN_SAMPLES && followsCap) {
-    const share = conditionalQuantile(ofCap, (soFar / cap) * 10_000, quantile)
+    const share = conditional(ofCap, (soFar / cap) * 10_000, figure)
     return (share / 10_000) * cap - soFar
   }
   if (tokens.samples < MIN_SAMPLES) return Math.max(PRIOR_OUTPUT_TOKENS - soFar, PRIOR_OUTPUT_TOKENS / 4)
-  return conditionalQuantile(tokens, soFar, quantile) - soFar
+  return conditional(tokens, soFar, figure) - soFar
 }
 
-/** The quantile of the values above `given`; a quarter more than `given` when none was ever so large. */
-function conditionalQuantile(histogram: Histogram, given: number, quantile: Ratio): number {
+/** That figure of the values above `given`; a quarter more than `given` when none was ever so large. */
+function conditional(histogram: Histogram, given: number, figure: Figure): number {
   const first = bucketOf(given)
-  const key = first * 128 + Math.round(quantile * 100)
+  const key = first * 128 + (figure === 'mean' ? MEAN_KEY : Math.round(figure * 100))
   const known = histogram.memo.get(key)
-  const value = known ?? readQuantile(histogram, first, quantile)
+  const value = known ?? readFigure(histogram, first, figure)
   if (known === undefined) histogram.memo.set(key, value)
   return Number.isFinite(value) ? Math.max(given + 1, value) : given * 1.25 + 1
 }
 
 /**
- * The middle of the bucket by which that quantile of the answers that got to `first` have ended, or of the last bucket
- * that any got to; Infinity when none got to `first`. Those that were cut off count up to there (Kaplan and Meier 1958).
+ * Of the answers that got to `first`: the middle of the bucket by which that quantile of them have ended, or of the last
+ * that any got to; or the mean of these middles. Infinity when none got to `first`. Those that were cut off count up to
+ * there (Kaplan and Meier 1958).
  */
-function readQuantile({ ended, cutOff }: Histogram, first: number, quantile: Ratio): number {
+function readFigure({ ended, cutOff }: Histogram, first: number, figure: Figure): number {
   let running = 0
   for (let i = first; i < BUCKETS; i++) running += (ended[i] ?? 0) + (cutOff[i] ?? 0)
   if (running < MIN_WEIGHT) return Number.POSITIVE_INFINITY
+  const leastSurviving = figure === 'mean' ? Number.NEGATIVE_INFINITY : 1 - figure + ROUNDING
   let surviving = 1
+  let sum = 0
   let i = first
   for (; i < BUCKETS - 1; i++) {
+    const before = surviving
     surviving *= Math.max(0, 1 - (ended[i] ?? 0) / running)
+    sum += (before - surviving) * middleOf(i)
     running -= (ended[i] ?? 0) + (cutOff[i] ?? 0)
-    if (surviving <= 1 - quantile + ROUNDING || running < MIN_WEIGHT) break
+    if (surviving <= leastSurviving || running < MIN_WEIGHT) break
   }
-  return middleOf(i)
+  return figure === 'mean' ? sum + surviving * middleOf(i) : middleOf(i)
 }
 
 function histogram(): Histogram {

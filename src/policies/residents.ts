@@ -30,7 +30,7 @@ export interface Residents {
    * In a steady batch each stream that ends is followed by one that must be prefilled, so that B streams of L tokens
    * bring B/L prefills to each step: what one stream adds to each step that way, in ms. Without it a batch grows until
    * decoding alone fills the TPOT target and no room is left for anybody's prefill (Little's law; decision notes, F3
-   * STEADY).
+   * STEADY). L is a mean: by the length that few fall below, a young batch would seem to be renewed in no time.
    */
   readonly renewalMs: Ms
 }
@@ -94,7 +94,7 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
     const made = (contentEvents * tokensPerEvent) / sequences
     const left = leftOf(streams, row, made)
     renewingMs += prefillStallMs(model, streams.uncachedTokens[row] ?? 0, chunk)
-    tokens += sequences * (made + left)
+    tokens += sequences * Math.max(made + 1, streams.wholeTokens[row] ?? 0)
     const targetMs = streams.targetMs[row] ?? Number.NaN
     if (Number.isNaN(targetMs)) continue
     const firstTokenAtMs = streams.firstTokenAtMs[row] ?? 0
@@ -106,6 +106,7 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
   return { slackMs, tpotMs, renewalMs: tokens > 0 ? renewingMs / tokens : 0 }
 }
 
+/** Also notes its whole expected length. */
 function leftOf(streams: Streams, row: number, madeTokens: Tokens): Tokens {
   const sinceTokens = madeTokens - (streams.readTokens[row] ?? 0)
   const known = streams.leftTokens[row] ?? 0
@@ -113,5 +114,6 @@ function leftOf(streams: Streams, row: number, madeTokens: Tokens): Tokens {
   const left = streams.remaining(row, madeTokens, SLACK_LENGTH_QUANTILE)
   streams.readTokens[row] = madeTokens
   streams.leftTokens[row] = left
+  streams.wholeTokens[row] = madeTokens + streams.remaining(row, madeTokens, 'mean')
   return left
 }

@@ -1,8 +1,8 @@
 /** The running streams of a replica in flat arrays: each event reads hundreds of them, and what that costs is memory. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { PoolId } from '../core/request.ts'
-import type { Ratio, Tokens } from '../core/units.ts'
-import { type OutputLengths, remainingWithin } from '../estimate/output-length.ts'
+import type { Tokens } from '../core/units.ts'
+import { type Figure, type OutputLengths, remainingWithin } from '../estimate/output-length.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 
@@ -27,9 +27,10 @@ export class Streams {
   /** NaN where no pace was promised or nobody sees it. */
   targetMs = new Float64Array(FIRST_ROOM)
   firstTokenAtMs = new Float64Array(FIRST_ROOM)
-  /** For whoever reads what is left of it: how far it was then, and what was left. */
+  /** For whoever reads what is left of it: how far it was then, what was left, and its whole expected length. */
   readTokens = new Float64Array(FIRST_ROOM)
   leftTokens = new Float64Array(FIRST_ROOM)
+  wholeTokens = new Float64Array(FIRST_ROOM)
   /** Its place by what is left of it when that was sorted last; Infinity before. */
   rank = new Float64Array(FIRST_ROOM)
   #version = Number.NaN
@@ -51,11 +52,11 @@ export class Streams {
   }
 
   /** What `Learnt.remaining` says of that row, without looking for its lengths. */
-  remaining(row: number, soFar: Tokens, quantile: Ratio): Tokens {
+  remaining(row: number, soFar: Tokens, figure: Figure): Tokens {
     const lengths = this.lengths[row]
     if (lengths === undefined) return 0
     const cap = this.capTokens[row] ?? Number.POSITIVE_INFINITY
-    return remainingWithin(lengths, soFar, cap, this.floorTokens[row] ?? 0, quantile)
+    return remainingWithin(lengths, soFar, cap, this.floorTokens[row] ?? 0, figure)
   }
 
   #add(inFlight: InFlight, learnt: Learnt): void {
@@ -75,6 +76,7 @@ export class Streams {
     this.firstTokenAtMs[at] = firstTokenAtMs ?? 0
     this.readTokens[at] = Number.NEGATIVE_INFINITY
     this.leftTokens[at] = 0
+    this.wholeTokens[at] = 0
     this.rank[at] = Number.POSITIVE_INFINITY
   }
 
@@ -103,6 +105,7 @@ export class Streams {
     this.firstTokenAtMs = change(this.firstTokenAtMs)
     this.readTokens = change(this.readTokens)
     this.leftTokens = change(this.leftTokens)
+    this.wholeTokens = change(this.wholeTokens)
     this.rank = change(this.rank)
   }
 }

@@ -7,6 +7,7 @@ import {
   outputLengths,
   PRIOR_OUTPUT_TOKENS,
   remainingTokens,
+  remainingWithin,
 } from '../../src/estimate/output-length.ts'
 import { Rng } from '../../src/sim/rng.ts'
 
@@ -35,6 +36,28 @@ describe('output lengths', () => {
       const ratio = at(quantile) / (median * Math.exp(0.9 * z))
       expect(ratio, `quantile ${quantile}`).toBeGreaterThan(0.8)
       expect(ratio, `quantile ${quantile}`).toBeLessThan(1.25)
+    }
+  })
+
+  it('come close to the mean length of those that got so far', () => {
+    const rng = new Rng(8)
+    const seen = Array.from({ length: 4000 }, () => rng.logNormal(200, 0.9))
+    const [whole, cut] = [outputLengths(), outputLengths()]
+    for (const tokens of seen) {
+      learnLength(whole, tokens, NO_LIMITS)
+      const leavesAt = rng.logNormal(2500, 0.5)
+      if (tokens <= leavesAt) learnLength(cut, tokens, NO_LIMITS)
+      else learnCutOff(cut, leavesAt, NO_LIMITS)
+    }
+    for (const soFar of [0, 100, 300]) {
+      const longer = seen.slice(-1000).filter((tokens) => tokens > soFar)
+      const mean = longer.reduce((sum, tokens) => sum + tokens, 0) / longer.length
+      for (const lengths of [whole, cut]) {
+        const left = remainingWithin(lengths, soFar, Number.POSITIVE_INFINITY, 0, 'mean')
+        const ratio = (soFar + left) / mean
+        expect(ratio, `after ${soFar}`).toBeGreaterThan(0.75)
+        expect(ratio, `after ${soFar}`).toBeLessThan(1.33)
+      }
     }
   })
 

@@ -2,11 +2,15 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
-import { cautiousDecodeStepMs, decodeStepMs } from '../../src/estimate/step-model.ts'
+import { learnLength } from '../../src/estimate/output-length.ts'
+import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs } from '../../src/estimate/step-model.ts'
+import { chunkTokens } from '../../src/estimate/step-windows.ts'
+import { Learnt } from '../../src/policies/learnt.ts'
 import { residentsOf } from '../../src/policies/residents.ts'
+import { Rng } from '../../src/sim/rng.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
-import { LEARNT } from './policy-rig.ts'
+import { LEARNT, PRIOR } from './policy-rig.ts'
 
 const LENGTH = 200
 /** The part of what is still to come that plans use, and how late a stream is that is given up, in ms. */
@@ -66,5 +70,41 @@ describe('the stall that streams can bear', () => {
       { numRuns: 200, seed: 5 },
     )
     expect(tight).toBeGreaterThan(30)
+  })
+})
+
+describe('the prefill that renews a batch', () => {
+  const MEAN_TOKENS = 300
+  const PROMPT_TOKENS = 2000
+
+  /** What one stream adds to each step with a hundred there that have made so much, and what it does in truth. */
+  function renewalOf(madeTokens: number): { renewalMs: number; trueMs: number } {
+    const rng = new Rng(7)
+    const learnt = new Learnt({ g: PRIOR })
+    const ledger = new ReplicaLedger(reportOf('r1'))
+    const offer = (requestId: string) => someOffer({ requestId, promptTokens: PROMPT_TOKENS })
+    const lengths = Array.from({ length: 2000 }, () => rng.logNormal(MEAN_TOKENS, 0.8))
+    for (const [i, tokens] of lengths.entries()) learnLength(learnt.lengthsOf(offer(`seen ${i}`)), tokens, {})
+    const running = lengths.filter((tokens) => tokens > madeTokens).slice(-100)
+    for (const permitId of running.keys()) {
+      const inFlight = inFlightOf(permitId, offer(`running ${permitId}`))
+      ledger.dispatch(inFlight)
+      ledger.firstToken(permitId, 0)
+      ledger.progress(inFlight, madeTokens, 5000)
+    }
+    const model = learnt.groupOf(ledger).modelOf('r1')
+    const stepMs = decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens)
+    const { renewalMs } = residentsOf({ ledger, learnt, model, stepMs, nowMs: 6000 }, 0)
+    const eachMs = prefillStallMs(model, PROMPT_TOKENS, chunkTokens(ledger))
+    const tokens = running.reduce((sum, one) => sum + one, 0)
+    return { renewalMs, trueMs: (running.length * eachMs) / tokens }
+  }
+
+  it('is spread over whole answers, however young the streams are', () => {
+    for (const madeTokens of [1, 20, 100, 400]) {
+      const { renewalMs, trueMs } = renewalOf(madeTokens)
+      expect(renewalMs / trueMs, `after ${madeTokens} tokens`).toBeGreaterThan(0.75)
+      expect(renewalMs / trueMs, `after ${madeTokens} tokens`).toBeLessThan(1.33)
+    }
   })
 })
