@@ -122,7 +122,7 @@ export class ClientAnswer {
   /** A whole answer with its exact length. */
   whole(status: number, headers: Headers, body: Uint8Array): void {
     this.#ended = true
-    this.#head(status, { ...passed(headers), 'content-length': body.length })
+    this.#head(status, { 'content-length': body.length, ...passed(headers) })
     this.#finish(body)
   }
 

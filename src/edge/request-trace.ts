@@ -48,7 +48,7 @@ export class RequestTrace implements TraceFacts {
   sent(to: Pick<AttemptFacts, 'attempt' | 'replicaId'>, nowMs: Ms): TraceHeaders {
     const { traceId, sampled, tracestate } = this
     const spanId = randomHex(SPAN_BYTES)
-    this.attempts.push({ ...to, spanId, sentAtMs: nowMs })
+    this.attempts.push({ spanId, sentAtMs: nowMs, ...to })
     return { traceparent: traceparentOf({ traceId, spanId, sampled }), tracestate }
   }
 

@@ -160,7 +160,7 @@ export class EngineGroup {
       )
     return {
       trust: this.trust(nowMs),
-      evidence: { ...this.#record, prefillWindows: this.#windows.prefill },
+      evidence: { prefillWindows: this.#windows.prefill, ...this.#record },
       step: { baseMs, perSequenceMs, per1kContextMs, requestOverheadMs, perChunkMs, per1kPrefillMs },
       decodeWindows: this.#windows.decode,
       changes: this.#changes,
@@ -172,7 +172,7 @@ export class EngineGroup {
 
   #judge(): void {
     const before = this.#trust.state
-    this.#trust = nextTrust(this.#trust, { ...this.#record, prefillWindows: this.#windows.prefill })
+    this.#trust = nextTrust(this.#trust, { prefillWindows: this.#windows.prefill, ...this.#record })
     // A second chance is earned by what comes now.
     if (before !== 'fallback' && this.#trust.state === 'fallback') this.#record = trackRecord()
   }

@@ -61,7 +61,8 @@ export function residentsOf(reading: Reading, keptMs: Ms): Residents {
     if (last.lastTokenAtMs === ledger.lastTokenAtMs || nowMs - last.readAtMs < keptMs) return last
   }
   const { version, lastTokenAtMs } = ledger
-  const fresh = { ...readResidents(reading), readAtMs: nowMs, version, lastTokenAtMs }
+  const { slackMs, tpotMs, renewalMs } = readResidents(reading)
+  const fresh = { slackMs, tpotMs, renewalMs, readAtMs: nowMs, version, lastTokenAtMs }
   kept(learnt).set(ledger, fresh)
   return fresh
 }

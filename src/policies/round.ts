@@ -125,7 +125,9 @@ export function openRound(question: PoolQuestion, jobs: readonly Job[], views: r
   for (const view of views) tightestTpotMs = Math.min(tightestTpotMs, view.tightestTpotMs)
   const ledgers = views.map(({ ledger }) => ledger)
   const trust = trustIn(question, ledgers, question.nowMs)
-  return { ...question, views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false }
+  const { pool, state, learnt, without, nowMs } = question
+  const asked = { pool, state, learnt, without, nowMs }
+  return { views, trust, tightestTpotMs, tightestTtftMs, heldByTime: false, ...asked }
 }
 
 /** That of the least trusted among them, `fallback` without any; as of the last that was learnt unless told when. */

@@ -54,9 +54,9 @@ export function stand(planned: Planned): StandingPlan {
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
   lasts.set(
     learnt,
-    byPool.set(pool, { ...planned, added, stayed, soonestAtMs: nextLossAtMs(planned.jobs, nowMs) }),
+    byPool.set(pool, { added, stayed, soonestAtMs: nextLossAtMs(planned.jobs, nowMs), ...planned }),
   )
-  return { ...planned, madeAtMs: nowMs, newcomers: [] }
+  return { madeAtMs: nowMs, newcomers: [], ...planned }
 }
 
 /** The plan of a moment ago, without those who have left since; undefined when it must be made anew. */
@@ -78,7 +78,7 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   const { jobs, leftovers, plan, demands, starts, choice, added } = last
   const round = { ...last.round, ...question, views, heldByTime: false }
   const standing = { jobs, leftovers, plan, demands, starts, choice, round, madeAtMs, newcomers: [] }
-  return blind ? { ...standing, knownAdded: added } : standing
+  return blind ? { knownAdded: added, ...standing } : standing
 }
 
 /** Takes out of a plan who no longer waits. */
