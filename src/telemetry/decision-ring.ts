@@ -1,4 +1,5 @@
 /** Remembers the last decisions and how they ended, bounded by count and by bytes, for /decisions. */
+import { LRUCache } from 'lru-cache'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
 import { shownCandidates } from './request-line.ts'
@@ -24,22 +25,16 @@ const CANDIDATE_BYTES = 200
 const NO_HASHES: readonly string[] = []
 
 interface Held {
-  readonly requestId: string
   decision: DecisionRecord | undefined
   settlement: Settlement | undefined
-  bytes: number
 }
 
 export class DecisionRing {
-  readonly #maxEntries: number
-  readonly #maxBytes: number
-  /** By request, oldest first: a map keeps the order in which keys came. */
-  readonly #held = new Map<string, Held>()
-  #bytes = 0
+  /** By request; the one touched last is the newest. */
+  readonly #held: LRUCache<string, Held>
 
   constructor(maxEntries: number, maxBytes: number) {
-    this.#maxEntries = maxEntries
-    this.#maxBytes = maxBytes
+    this.#held = new LRUCache({ max: maxEntries, maxSize: maxBytes, sizeCalculation: bytesOf })
   }
 
   get size(): number {
@@ -48,31 +43,33 @@ export class DecisionRing {
 
   /** About as much memory as the entries take. */
   get bytes(): number {
-    return this.#bytes
+    return this.#held.calculatedSize
   }
 
   /** Takes a decision and returns what is kept of it: no prefix hashes, and only the candidates to be shown. */
   decided(record: DecisionRecord): DecisionRecord {
-    const held = this.#entry(record.offer.requestId)
+    const { requestId } = record.offer
+    const known = this.#held.peek(requestId)
     const candidates = shownCandidates(record.candidates, record.verdict)
-    held.decision = { ...record, offer: held.decision?.offer ?? withoutHashes(record.offer), candidates }
-    this.#hold(held)
-    return held.decision
+    const decision = { ...record, offer: known?.decision?.offer ?? withoutHashes(record.offer), candidates }
+    this.#held.set(requestId, { decision, settlement: known?.settlement })
+    return decision
   }
 
   settled(settlement: Settlement): void {
-    const held = this.#entry(settlement.requestId)
-    held.settlement = { ...settlement, offer: held.decision?.offer ?? withoutHashes(settlement.offer) }
-    this.#hold(held)
+    const { requestId } = settlement
+    const decision = this.#held.peek(requestId)?.decision
+    const offer = decision?.offer ?? withoutHashes(settlement.offer)
+    this.#held.set(requestId, { decision, settlement: { ...settlement, offer } })
   }
 
   /** Matching entries, newest first. */
   last(limit: number, filter: RingFilter = {}): readonly RingEntry[] {
     const found: RingEntry[] = []
-    for (const held of [...this.#held.values()].reverse()) {
+    for (const [requestId, held] of this.#held.entries()) {
       if (found.length >= limit) break
-      if (!matches(held, filter)) continue
-      const { requestId, decision, settlement } = held
+      if (!matches(requestId, held, filter)) continue
+      const { decision, settlement } = held
       found.push({
         requestId,
         ...(decision === undefined ? {} : { decision }),
@@ -81,41 +78,19 @@ export class DecisionRing {
     }
     return found
   }
+}
 
-  /** The entry of a request, taken out to be put in again as the newest. */
-  #entry(requestId: string): Held {
-    const held = this.#held.get(requestId)
-    if (held === undefined) return { requestId, decision: undefined, settlement: undefined, bytes: 0 }
-    this.#drop(requestId)
-    return held
-  }
-
-  #hold(held: Held): void {
-    held.bytes =
-      ENTRY_BYTES + held.requestId.length * 4 + (held.decision?.candidates.length ?? 0) * CANDIDATE_BYTES
-    this.#held.set(held.requestId, held)
-    this.#bytes += held.bytes
-    for (const oldest of this.#held.keys()) {
-      if (this.#held.size <= this.#maxEntries && this.#bytes <= this.#maxBytes) break
-      this.#drop(oldest)
-    }
-  }
-
-  #drop(requestId: string): void {
-    const held = this.#held.get(requestId)
-    if (held === undefined) return
-    this.#bytes -= held.bytes
-    this.#held.delete(requestId)
-  }
+function bytesOf({ decision }: Held, requestId: string): number {
+  return ENTRY_BYTES + requestId.length * 4 + (decision?.candidates.length ?? 0) * CANDIDATE_BYTES
 }
 
 function withoutHashes(offer: Offer): Offer {
   return offer.prefixHashes.length === 0 ? offer : { ...offer, prefixHashes: NO_HASHES }
 }
 
-function matches(entry: Held, { requestId, className, verdict }: RingFilter): boolean {
+function matches(itsId: string, entry: Held, { requestId, className, verdict }: RingFilter): boolean {
   const offer = entry.decision?.offer ?? entry.settlement?.offer
-  if (requestId !== undefined && entry.requestId !== requestId) return false
+  if (requestId !== undefined && itsId !== requestId) return false
   if (className !== undefined && offer?.slo.name !== className) return false
   const { settlement } = entry
   const verdicts: readonly (string | undefined)[] = [
