@@ -82,7 +82,7 @@ function receivedText(offer: Offer, settlement: Settlement | undefined): string 
 
 function promiseText(offer: Offer): string {
   const { slo } = offer
-  if (!hasTargets(slo)) return `nothing; ${overloadText(slo)}`
+  if (!hasTargets(slo)) return `nothing; waits up to ${shownMs(slo.maxWaitMs)} for room`
   const ttftMs = ttftTargetMs(slo, offer.promptTokens)
   const parts = [
     ...(ttftMs === undefined ? [] : [`TTFT ${shownMs(ttftMs)}`]),

@@ -95,6 +95,7 @@ function admission(planned: StandingPlan): Intent | undefined {
   }
   if (!leavesRoom(round)) return undefined
   const mayBeLate = plan.dropped.filter((placed) => !isUnsure(placed)).slice(0, LEFTOVERS_TRIED)
+  // None of it is counted as served: it goes only while the price leaves room.
   for (const job of [...mayBeLate.map((placed) => placed.job), ...leftovers]) {
     const intent = tryAdmit(round, job, open, HELD_BACK_ROOM_RATIO, undefined)
     if (intent !== undefined) return intent

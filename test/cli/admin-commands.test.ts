@@ -10,7 +10,7 @@ import { offerOf, settlementOf } from '../slo/facts.ts'
 import { serveAdmin } from '../support/admin-stage.ts'
 import { until, within } from '../support/deadline.ts'
 import { listenOnLoopback } from '../support/loopback.ts'
-import { chat, decisionOf, good } from '../telemetry/rig.ts'
+import { batch, chat, decisionOf, good } from '../telemetry/rig.ts'
 import { run } from './fake-terminal.ts'
 
 const TOKEN = 'the-admin-token'
@@ -160,6 +160,13 @@ r1       210 ms            –       200       90        4        –      –  
 
 decided under configuration abc
 `)
+  })
+
+  it('says how long a request without a promise waits', async () => {
+    const { url, observer } = await listening()
+    observer.onDecision(decisionOf(offerOf(batch, { requestId: 'any-time' })))
+    const { out } = await run(['explain', 'any-time', '--url', url])
+    expect(out).toMatch(/^promised +nothing; waits up to 1\.00 s for room$/m)
   })
 
   it('gives the records themselves as JSON', async () => {

@@ -61,16 +61,19 @@ describe('a reroute', () => {
     expect(gate.counts).toMatchObject({ bounced: 50, rerouted: 5, failed: 45, dispatched: 55 })
   })
 
-  it.each(['reset', 'silent', 'engine_error'] as const)('is not spent by a replica that failed: %s', (cause) => {
-    const gate = gateWith()
-    const first = Array.from({ length: 12 }, () =>
-      dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
-    )
-    const lost = first.filter(({ replicaId }) => replicaId === first[0]?.replicaId)
-    for (const { permitId } of lost) gate.handle({ kind: 'bounce', permitId, cause }, 100)
-    expect(lost.length).toBeGreaterThan(REROUTE_FLOOR_REQUESTS)
-    expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
-  })
+  it.each(['reset', 'silent', 'engine_error'] as const)(
+    'is not spent by a replica that failed: %s',
+    (cause) => {
+      const gate = gateWith()
+      const first = Array.from({ length: 12 }, () =>
+        dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0)),
+      )
+      const lost = first.filter(({ replicaId }) => replicaId === first[0]?.replicaId)
+      for (const { permitId } of lost) gate.handle({ kind: 'bounce', permitId, cause }, 100)
+      expect(lost.length).toBeGreaterThan(REROUTE_FLOOR_REQUESTS)
+      expect(gate.counts).toMatchObject({ rerouted: lost.length, failed: 0 })
+    },
+  )
 
   it('leaves a full replica alone for 0.2 s, whatever ends there', () => {
     const gate = gateWith({ scheduler: createSluice() }, ['r1'])
