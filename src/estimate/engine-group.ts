@@ -34,6 +34,8 @@ import { loadClass, loadOf, promptClass, rawTtftMs } from './ttft.ts'
 interface Prediction extends Said {
   readonly rawTtftMs: Ms
   readonly loadClass: number
+  /** Sequences in flight there with it. */
+  readonly sequencesThen: number
   readonly rawTpotMs: Ms
 }
 
@@ -109,6 +111,7 @@ export class EngineGroup {
     this.#predictions.set(permitId, {
       rawTtftMs: rawMs,
       loadClass: own,
+      sequencesThen: ledger.inFlightSequences,
       rawTpotMs: decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens),
       ...said(offer, medianMs, rawMs * this.ttftFactor(own, 'p80', nowMs), nowMs),
     })
@@ -120,12 +123,15 @@ export class EngineGroup {
     windowsProgress(member.windows, member, ledger, tokens, nowMs)
   }
 
-  /** To be called before a first token is booked. */
-  firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
+  /**
+   * To be called before a first token is booked. Who was sent beyond the engine's `slots`, as far as they are known by
+   * now, has waited for an answer to end, of which no prediction knows: it proves none wrong.
+   */
+  firstToken(inFlight: InFlight, ledger: ReplicaLedger, slots: number, nowMs: Ms): void {
     const member = this.#memberOf(ledger.replicaId)
     windowsFirstToken(member.windows, member, ledger, inFlight, nowMs)
     const prediction = this.#predictions.get(inFlight.permitId)
-    if (prediction === undefined) return
+    if (prediction === undefined || prediction.sequencesThen > slots) return
     const tookMs = nowMs - inFlight.dispatchedAtMs
     learnError(this.ttft, prediction.loadClass, tookMs, prediction.rawTtftMs, nowMs)
     compare(this.#record, prediction, tookMs)

@@ -153,7 +153,7 @@ export class Learnt {
   }
 
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
-    this.groupOf(ledger).firstToken(inFlight, ledger, nowMs)
+    this.groupOf(ledger).firstToken(inFlight, ledger, this.slots(ledger), nowMs)
   }
 
   /** A permit is back: learns its length and what was cached of it, and closes what was open of it. */

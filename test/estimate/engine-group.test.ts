@@ -39,7 +39,7 @@ class Engine {
     ledger.dispatch(inFlight)
     group.dispatched(inFlight, ledger, this.nowMs)
     this.#pass(10 + 20 + 0.1 * promptTokens)
-    group.firstToken(inFlight, ledger, this.nowMs)
+    group.firstToken(inFlight, ledger, Number.POSITIVE_INFINITY, this.nowMs)
     ledger.firstToken(inFlight.permitId, this.nowMs)
     const firstTokenAtMs = this.nowMs
     for (let round = 0; round < 4; round++) {
