@@ -34,8 +34,8 @@ import { loadClass, loadOf, promptClass, rawTtftMs } from './ttft.ts'
 interface Prediction extends Said {
   readonly rawTtftMs: Ms
   readonly loadClass: number
-  /** Sequences in flight there with it. */
-  readonly sequencesThen: number
+  /** Sequences in flight there before it. */
+  readonly sequencesBefore: number
   readonly rawTpotMs: Ms
 }
 
@@ -111,7 +111,7 @@ export class EngineGroup {
     this.#predictions.set(permitId, {
       rawTtftMs: rawMs,
       loadClass: own,
-      sequencesThen: ledger.inFlightSequences,
+      sequencesBefore: ledger.inFlightSequences - offer.sequences,
       rawTpotMs: decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens),
       ...said(offer, medianMs, rawMs * this.ttftFactor(own, 'p80', nowMs), nowMs),
     })
@@ -125,17 +125,18 @@ export class EngineGroup {
 
   /**
    * To be called before a first token is booked. Who was sent beyond the engine's `slots`, as far as they are known by
-   * now, has waited for an answer to end, of which no prediction knows: it proves none wrong.
+   * now, has waited for an answer to end, of which no prediction knows: it proves none wrong, and lets none wear out.
    */
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, slots: number, nowMs: Ms): void {
     const member = this.#memberOf(ledger.replicaId)
     windowsFirstToken(member.windows, member, ledger, inFlight, nowMs)
     const prediction = this.#predictions.get(inFlight.permitId)
-    if (prediction === undefined || prediction.sequencesThen > slots) return
+    if (prediction === undefined) return
+    this.#comparedAtMs = nowMs
+    if (prediction.sequencesBefore >= slots) return
     const tookMs = nowMs - inFlight.dispatchedAtMs
     learnError(this.ttft, prediction.loadClass, tookMs, prediction.rawTtftMs, nowMs)
     compare(this.#record, prediction, tookMs)
-    this.#comparedAtMs = nowMs
     this.#judge()
   }
 

@@ -129,7 +129,8 @@ export class Learnt {
     const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
     let { slots, timesFull } = known
     if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
-    if (hasNotBegun(ledger, gauges)) timesFull = Math.max(timesFull, TIMES_FULL)
+    if (this.trust(ledger.report.groupId, seenAtMs) !== 'fallback' && hasNotBegun(ledger, gauges))
+      timesFull = Math.max(timesFull, TIMES_FULL)
     if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
     if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
     this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
@@ -152,8 +153,9 @@ export class Learnt {
     this.groupOf(ledger).progress(ledger, tokens, nowMs)
   }
 
-  firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms): void {
-    this.groupOf(ledger).firstToken(inFlight, ledger, this.slots(ledger), nowMs)
+  /** `instances` gates share the engine's slots evenly. */
+  firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms, instances = 1): void {
+    this.groupOf(ledger).firstToken(inFlight, ledger, this.slots(ledger) / instances, nowMs)
   }
 
   /** A permit is back: learns its length and what was cached of it, and closes what was open of it. */
@@ -236,9 +238,13 @@ export class Learnt {
   }
 }
 
-/** True when a prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it. */
+/**
+ * True when a prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it.
+ * A page that counts others beside says nothing of ours.
+ */
 function hasNotBegun(ledger: ReplicaLedger, { waitingRequests, seenAtMs }: ReplicaGauges): boolean {
-  return isHeadOverdue(ledger, seenAtMs) && waitingRequests >= ledger.prefilling.size
+  const notBegun = ledger.inFlightSequences - ledger.decodingSequences
+  return isHeadOverdue(ledger, seenAtMs) && waitingRequests === notBegun
 }
 
 function isNearMost(running: number, mostRunning: number): boolean {

@@ -30,10 +30,12 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
   const without = new Set(options.without)
   /** The gate's own books, to be read between plans. */
   let replicas: GateState['replicas'] = new Map()
+  let instances = 1
   return {
     name: 'sluice',
     plan(state, nowMs) {
       replicas = state.replicas
+      instances = state.instances
       let wakeAtMs = Number.POSITIVE_INFINITY
       for (const pool of state.waiting.pools()) {
         const plan = planPool({ pool, state, learnt, without, nowMs })
@@ -50,7 +52,7 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
       learnt.dispatched(inFlight, ledger, nowMs)
     },
     progress: (ledger, contentEvents, nowMs) => learnt.progress(ledger, contentEvents, nowMs),
-    firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
+    firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs, instances),
     settled: (inFlight, ledger, report, _verdict, nowMs) => learnt.released(inFlight, ledger, report, nowMs),
     bounced: (inFlight, ledger, _cause, nowMs) => learnt.released(inFlight, ledger, undefined, nowMs),
     replicaReset: (replicaId) => learnt.reset(replicaId),

@@ -1,6 +1,6 @@
 /** Batch slots are learnt from an engine that shows itself full, again and again or beyond doubt, and from no other. */
 import { describe, expect, it } from 'vitest'
-import { ReplicaLedger } from '../../src/core/ledger.ts'
+import { type InFlight, ReplicaLedger } from '../../src/core/ledger.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
 import type { EngineProfile } from '../../src/sim/profiles.ts'
@@ -128,6 +128,57 @@ describe('long answers on an engine with few slots', () => {
     }
     return { good, late, untrusted }
   }
+
+  it('leave trust alone while the engine stays full for longer than trust lasts', () => {
+    const learnt = new Learnt({})
+    const ledger = new ReplicaLedger(reportOf('r', { limits: { maxNumSeqs: 2 } }))
+    let permitId = 0
+    let nowMs = 0
+    const inFlights = new Map<number, InFlight>()
+    function send(): void {
+      const offer = someOffer({ receivedAtMs: nowMs, promptTokens: 300 + 37 * (permitId % 11) })
+      const inFlight = inFlightOf(++permitId, offer, { replicaId: 'r', dispatchedAtMs: nowMs })
+      ledger.dispatch(inFlight)
+      learnt.dispatched(inFlight, ledger, nowMs)
+      inFlights.set(permitId, inFlight)
+    }
+    function begin(id: number, afterMs: number): void {
+      const inFlight = inFlights.get(id)
+      if (inFlight === undefined) throw new Error(`no ${id}`)
+      nowMs += afterMs
+      learnt.firstToken(inFlight, ledger, nowMs)
+      ledger.firstToken(id, nowMs)
+    }
+    function end(id: number): void {
+      const inFlight = inFlights.get(id)
+      if (inFlight === undefined) throw new Error(`no ${id}`)
+      ledger.release(id)
+      const report = { outcome: 'completed', endedAtMs: nowMs, contentEvents: 30 } as const
+      learnt.released(inFlight, ledger, report, nowMs)
+      inFlights.delete(id)
+    }
+    const prefillMs = (id: number) => 20 + 0.1 * (inFlights.get(id)?.offer.promptTokens ?? 0)
+    for (let i = 0; i < 80; i++) {
+      send()
+      begin(permitId, prefillMs(permitId))
+      nowMs += 400
+      end(permitId)
+    }
+    expect(learnt.trust('g', nowMs)).toBe('trusted')
+    // Two run, a third is sent beyond the slots, and begins when one of the two has ended.
+    send()
+    begin(permitId, prefillMs(permitId))
+    send()
+    begin(permitId, prefillMs(permitId))
+    for (let i = 0; i < 40; i++) {
+      const oldest = permitId - 1
+      send()
+      nowMs += 20_000
+      end(oldest)
+      begin(permitId, prefillMs(permitId))
+    }
+    expect(learnt.trust('g', nowMs)).toBe('trusted')
+  })
 
   it('are kept in time by whoever has to find the slots out nearly as well as by whoever is told', () => {
     const told = counts(true)
