@@ -57,7 +57,7 @@ export class ClassFloors {
 
   #fade(nowMs: Ms): void {
     const keepRatio = 2 ** (-Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs)) / HALF_LIFE_MS)
-    this.#fadedAtMs = nowMs
+    this.#fadedAtMs = Math.max(nowMs, this.#fadedAtMs ?? nowMs)
     this.#served *= keepRatio
     this.#taken *= keepRatio
   }

@@ -47,7 +47,7 @@ export class TenantShares {
         break
       }
     }
-    const isBack = known === undefined || nowMs - known.seenAtMs > IDLE_MS
+    const isBack = known === undefined || isIdle(known, nowMs)
     const counter = isBack ? this.#lowest(nowMs) : known.counter
     this.#accounts.set(tenant, { counter, share, seenAtMs: nowMs })
   }
@@ -67,8 +67,21 @@ export class TenantShares {
    */
   worth(nowMs: Ms): (tenant: string) => number {
     this.#fade(nowMs)
+    this.#forgetIdle(nowMs)
     const { top, width } = this.#window(nowMs)
     for (const account of this.#accounts.values()) account.counter = Math.max(account.counter, top - width)
+    return this.#worthIn(top, width)
+  }
+
+  /** The same of every tenant that asks, by name. Changes nothing: people may look at any time. */
+  worths(nowMs: Ms): ReadonlyMap<string, number> {
+    const { top, width } = this.#window(nowMs)
+    const worthOf = this.#worthIn(top, width)
+    const asking = [...this.#accounts].filter(([, account]) => !isIdle(account, nowMs))
+    return new Map(asking.map(([tenant]) => [tenant, worthOf(tenant)]))
+  }
+
+  #worthIn(top: number, width: number): (tenant: string) => number {
     const known = new Map<string, number>()
     return (tenant) => {
       const asked = known.get(tenant)
@@ -80,40 +93,45 @@ export class TenantShares {
     }
   }
 
-  /** The same of every tenant by name. */
-  worths(nowMs: Ms): ReadonlyMap<string, number> {
-    const worthOf = this.worth(nowMs)
-    return new Map([...this.#accounts.keys()].map((tenant) => [tenant, worthOf(tenant)]))
-  }
-
   /** Where a tenant stands that comes back: as far behind as one may be. */
   #lowest(nowMs: Ms): number {
     this.#fade(nowMs)
+    this.#forgetIdle(nowMs)
     const { top, width } = this.#window(nowMs)
     return top - width
   }
 
-  /** The highest counter, and how far below it the others may be; forgets tenants that are idle. */
+  #forgetIdle(nowMs: Ms): void {
+    for (const [tenant, account] of this.#accounts) if (isIdle(account, nowMs)) this.#accounts.delete(tenant)
+    // Whoever was served is gone, so whoever comes starts level.
+    if (this.#accounts.size === 0) this.#served = 0
+  }
+
+  /** The highest counter among those who ask, and how far below it the others may be. */
   #window(nowMs: Ms): { top: number; width: number } {
     let top = Number.NEGATIVE_INFINITY
     let shares = 0
-    for (const [tenant, { counter, share, seenAtMs }] of this.#accounts) {
-      if (nowMs - seenAtMs > IDLE_MS) {
-        this.#accounts.delete(tenant)
-        continue
-      }
-      top = Math.max(top, counter)
-      shares += share
+    for (const account of this.#accounts.values()) {
+      if (isIdle(account, nowMs)) continue
+      top = Math.max(top, account.counter)
+      shares += account.share
     }
-    if (shares > 0) return { top, width: (CREDIT_RATIO * this.#served) / shares }
-    // Whoever was served is gone, so whoever comes starts level.
-    this.#served = 0
-    return { top: 0, width: 0 }
+    if (shares === 0) return { top: 0, width: 0 }
+    return { top, width: (CREDIT_RATIO * this.#servedAt(nowMs)) / shares }
+  }
+
+  /** What was served, as far as it is remembered then. */
+  #servedAt(nowMs: Ms): Tokens {
+    const spanMs = Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs))
+    return this.#served * 2 ** (-spanMs / HALF_LIFE_MS)
   }
 
   #fade(nowMs: Ms): void {
-    const spanMs = Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs))
-    this.#fadedAtMs = nowMs
-    this.#served *= 2 ** (-spanMs / HALF_LIFE_MS)
+    this.#served = this.#servedAt(nowMs)
+    this.#fadedAtMs = Math.max(nowMs, this.#fadedAtMs ?? nowMs)
   }
+}
+
+function isIdle({ seenAtMs }: Account, nowMs: Ms): boolean {
+  return nowMs - seenAtMs > IDLE_MS
 }

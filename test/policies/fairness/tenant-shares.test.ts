@@ -23,8 +23,8 @@ class Engines {
 
   serve(asking: readonly Tenant[]): Tenant {
     for (const { name, share } of asking) this.shares.seen(name, share, this.nowMs)
-    const worths = this.shares.worths(this.nowMs)
-    const worth = ({ name, tokens }: Tenant): number => (worths.get(name) ?? 0) / tokens
+    const worthOf = this.shares.worth(this.nowMs)
+    const worth = ({ name, tokens }: Tenant): number => worthOf(name) / tokens
     const next = [...asking].sort((a, b) => worth(b) - worth(a))[0]
     if (next === undefined) throw new Error('nobody asks')
     this.shares.charge(next.name, next.share, next.tokens, this.nowMs)
@@ -140,6 +140,20 @@ describe('the shares of tenants', () => {
         ['modest', 1],
       ]),
     )
+  })
+
+  it('stay as they are whoever looks, and at whatever time', () => {
+    const shares = [new TenantShares(), new TenantShares()]
+    const [watched, alone] = shares
+    const worth = (of: TenantShares | undefined, atMs: number) => of?.worth(atMs)('modest')
+    for (const one of shares) {
+      one.charge('greedy', 1, 2000, 0)
+      one.charge('modest', 1, 1900, 0)
+    }
+    for (let atMs = 0; atMs < 9000; atMs += 500) {
+      expect(worth(watched, atMs)).toBe(worth(alone, atMs))
+      for (const lookedAtMs of [0, atMs, atMs + 60_000]) watched?.worths(lookedAtMs)
+    }
   })
 
   it('I32 keep books of so many tenants at most, and of none that is idle', () => {
