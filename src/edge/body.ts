@@ -4,6 +4,7 @@ import type { Ms } from '../core/units.ts'
 import { ProxyError } from '../errors.ts'
 import type { BufferLease } from './buffers.ts'
 import type { Clock } from './clock.ts'
+import { Pieces } from './pieces.ts'
 
 export interface BodyLimits {
   readonly bodyBytes: number
@@ -30,8 +31,7 @@ export function readBody(
 ): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     refuseByHeaders(incoming, limits)
-    const pieces: Buffer[] = []
-    let bytes = 0
+    const pieces = new Pieces()
     const startedAtMs = clock.nowMs()
     let heardAtMs = startedAtMs
     let cancelTimer = () => {}
@@ -45,25 +45,24 @@ export function readBody(
       reject(error)
     }
     const onPiece = (piece: Buffer) => {
-      bytes += piece.length
       heardAtMs = clock.nowMs()
-      if (bytes > limits.bodyBytes) return fail(tooLarge(limits))
+      if (pieces.bytes + piece.length > limits.bodyBytes) return fail(tooLarge(limits))
       try {
         lease.grow(piece.length)
       } catch (error) {
         return fail(error as Error)
       }
-      pieces.push(piece)
+      pieces.add(piece)
     }
     const onEnd = () => {
       stop()
-      resolve(pieces.length === 1 && pieces[0] !== undefined ? pieces[0] : Buffer.concat(pieces, bytes))
+      resolve(pieces.whole())
     }
     const onGone = () => fail(new ClientGone('the client left during its upload'))
     const watch = () => {
       const nowMs = clock.nowMs()
       const dueAtMs = Math.min(heardAtMs + limits.idleMs, startedAtMs + limits.totalMs)
-      if (nowMs >= dueAtMs) return fail(tooSlow(bytes))
+      if (nowMs >= dueAtMs) return fail(tooSlow(pieces.bytes))
       cancelTimer = clock.after(dueAtMs - nowMs, watch)
     }
     incoming.on('data', onPiece).on('end', onEnd).on('close', onGone).on('error', onGone)

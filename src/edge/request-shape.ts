@@ -27,6 +27,10 @@ export interface RequestShape {
   readonly fields: ReadonlySet<string>
 }
 
+/** vLLM's own bound on `n` (`VLLM_MAX_N_SEQUENCES`); what is booked for a request must stay a sane number. */
+const MAX_SEQUENCES = 16_384
+/** Longer than any context: a larger cap or floor of an answer is read as this, in tokens. */
+const MAX_OUTPUT_TOKENS = 10_000_000
 /** No prompt or schema comes near it, and walking deeper JSON exhausts the stack, here and in engines. */
 const MAX_NESTING = 200
 /** Many times what any route knows; a large body of nothing but names would cost ten times its size for as long as it waits. */
@@ -48,7 +52,7 @@ export function readShape(route: Route, body: Buffer): RequestShape {
   return {
     model: readModel(json),
     streamed,
-    sequences: Math.max(1, prompt.prompts) * choices(route, json),
+    sequences: sequencesOf(route, json, prompt),
     textBytes: Buffer.byteLength(prompt.text),
     exactTokens: prompt.exactTokens,
     longestTokens: prompt.longestTokens,
@@ -169,6 +173,13 @@ function isTokenId(value: unknown): value is number {
   return typeof value === 'number' && Number.isInteger(value)
 }
 
+function sequencesOf(route: Route, json: JsonObject, { prompts }: Prompt): number {
+  const sequences = Math.max(1, prompts) * choices(route, json)
+  // A list of texts to embed may be long: it is booked as far as the books go.
+  if (sequences <= MAX_SEQUENCES || route.kind !== 'generate') return Math.min(sequences, MAX_SEQUENCES)
+  throw malformed(`prompts times choices (\`n\`) are more than ${MAX_SEQUENCES}; send several requests`)
+}
+
 function choices(route: Route, json: JsonObject): number {
   if (route.key === 'chat' || route.key === 'completions') return atLeastOne(json.n)
   if (route.dialect === 'tgi' && isObject(json.parameters)) return atLeastOne(json.parameters.best_of)
@@ -182,19 +193,24 @@ function atLeastOne(value: unknown): number {
 
 function maxOutput(route: Route, json: JsonObject): number | undefined {
   if (route.dialect === 'tgi') {
-    return isObject(json.parameters) ? numberAtLeast(0, json.parameters.max_new_tokens) : undefined
+    return isObject(json.parameters) ? outputTokens(0, json.parameters.max_new_tokens) : undefined
   }
   const caps =
     route.key === 'responses' ? json.max_output_tokens : (json.max_completion_tokens ?? json.max_tokens)
-  return numberAtLeast(0, caps)
+  return outputTokens(0, caps)
 }
 
 /** `min_tokens` and `ignore_eos` are extensions of the engines to these two routes. */
 function minOutput(route: Route, json: JsonObject, cap: number | undefined): number | undefined {
   if (route.key !== 'chat' && route.key !== 'completions') return undefined
   if (json.ignore_eos === true && cap !== undefined) return cap
-  const least = numberAtLeast(1, json.min_tokens)
+  const least = outputTokens(1, json.min_tokens)
   return least === undefined || cap === undefined ? least : Math.min(least, cap)
+}
+
+function outputTokens(least: number, value: unknown): number | undefined {
+  const tokens = numberAtLeast(least, value)
+  return tokens === undefined ? undefined : Math.min(tokens, MAX_OUTPUT_TOKENS)
 }
 
 function malformed(message: string): ProxyError {

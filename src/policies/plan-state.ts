@@ -71,13 +71,14 @@ export function virtualStart(
   if (running + waitingSequences <= slots || slots > MAX_PLANNED_SLOTS) {
     return { prefillFreeAtMs, slotsFreeAtMs: undefined }
   }
+  const whole = Math.max(1, Math.floor(slots))
   const busy: Ms[] = []
   const holdings = holdingsOf(ledger, learnt, nowMs, keptMs, keptMs)
   for (let i = holdings.count - 1; i >= 0; i--) {
     const left = holdings.left[i] ?? 0
-    for (let n = holdings.sequences[i] ?? 0; n > 0; n--) busy.push(prefillFreeAtMs + left * stepMs)
+    for (let n = Math.min(whole, holdings.sequences[i] ?? 0); n > 0; n--)
+      busy.push(prefillFreeAtMs + left * stepMs)
   }
-  const whole = Math.max(1, Math.floor(slots))
   // More in flight than slots: the first to end make no room yet.
   const late = busy.slice(Math.max(0, busy.length - whole))
   const free = new Array<Ms>(Math.max(0, whole - late.length)).fill(nowMs)

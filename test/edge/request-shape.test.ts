@@ -27,6 +27,26 @@ describe('the shape of a request', () => {
     expect(shape.textBytes).toBeLessThan(100)
   })
 
+  it.each([
+    ['completions', { prompt: ['a', 'b'], n: 1e308 }],
+    ['completions', { prompt: 'a', n: 2e8 }],
+    ['completions', { prompt: Array.from({ length: 20_000 }, () => 'a') }],
+    ['chat', { messages: [], n: 16_385 }],
+    ['generate', { inputs: 'a', parameters: { best_of: 1e300 } }],
+  ] as const)('refuses more sequences than any engine takes: %s', (key, body) => {
+    expect(() => shapeOf(key, body)).toThrow(/more than 16384; send several/)
+  })
+
+  it('takes any number of texts to embed, and books a bounded one', () => {
+    const input = Array.from({ length: 20_000 }, () => 'a')
+    expect(shapeOf('embeddings', { input })).toMatchObject({ sequences: 16_384 })
+  })
+
+  it('reads a cap or floor of an answer beyond any context as one that is finite', () => {
+    const body = { messages: [], max_tokens: 1e308, min_tokens: 1e300 }
+    expect(shapeOf('chat', body)).toMatchObject({ maxOutputTokens: 1e7, minOutputTokens: 1e7, sequences: 1 })
+  })
+
   it('counts bytes of UTF-8, not characters', () => {
     const plain = shapeOf('completions', { prompt: 'aaaa' })
     const wide = shapeOf('completions', { prompt: '漢漢漢漢' })
