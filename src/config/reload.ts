@@ -94,7 +94,7 @@ async function attempt(options: ReloaderOptions, current: Config): Promise<Reloa
   }
 }
 
-/** Sockets that listen are opened once, and workers are counted once. */
+/** Sockets that listen and the file of past windows are opened once, and workers are counted once. */
 function restartKeys(before: Config, after: Config): readonly string[] {
   const addresses = ({ listen, admin }: Config) => {
     return { listen, 'admin.listen': admin.listen, 'admin.agent': admin.agent }
@@ -103,7 +103,11 @@ function restartKeys(before: Config, after: Config): readonly string[] {
   const moved = (['listen', 'admin.listen', 'admin.agent'] as const).filter(
     (key) => old[key]?.host !== now[key]?.host || old[key]?.port !== now[key]?.port,
   )
-  return before.workers === after.workers ? moved : [...moved, 'workers']
+  const others = [
+    ...(before.workers === after.workers ? [] : ['workers']),
+    ...(before.slo.stateFile === after.slo.stateFile ? [] : ['slo.state_file']),
+  ]
+  return [...moved, ...others]
 }
 
 function report({ path, log, onResult }: ReloaderOptions, cause: ReloadCause, result: ReloadResult): void {

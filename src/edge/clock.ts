@@ -9,7 +9,7 @@ export interface Clock {
 }
 
 /** The longest delay that Node's timers take, in ms; a longer wish wakes early and is set anew. */
-const MAX_DELAY_MS: Ms = 2 ** 31 - 1
+export const MAX_DELAY_MS: Ms = 2 ** 31 - 1
 
 /** The real one. Its timers keep no process alive. */
 export const systemClock: Clock = {

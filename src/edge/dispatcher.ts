@@ -212,7 +212,7 @@ export class Dispatcher implements RelayOwner {
     }
     const { intake, answer, trace, lastFailure } = story
     answer.set(decisionHeaders(record, replica.name))
-    const suspect = attempt > 1 && lastFailure !== undefined && mayBeItsOwn(lastFailure)
+    const suspect = lastFailure !== undefined && mayBeItsOwn(lastFailure)
     const clock = this.#clock
     const relay = new Relay({ permitId, intake, answer, replica, suspect, clock, owner: this })
     story.relay = relay

@@ -1,6 +1,7 @@
 /** Hands the last bytes of an answer over at the client's pace, and gives up on a client that takes none. */
 import type { ServerResponse } from 'node:http'
 import type { Ms } from '../core/units.ts'
+import { MAX_DELAY_MS } from './clock.ts'
 
 /** What the client must take in one stall limit, so that a slow one is told from one that stands still. */
 const PIECE_BYTES = 64 * 1024
@@ -29,7 +30,7 @@ export function sendTail(outgoing: ServerResponse, last: Uint8Array | undefined,
     const before = taken
     taken = handedOver - outgoing.writableLength
     if (taken <= before) outgoing.destroy()
-  }, stallMs)
+  }, Math.min(stallMs, MAX_DELAY_MS))
   timer.unref()
   outgoing.once('close', () => clearInterval(timer))
 }

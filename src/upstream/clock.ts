@@ -13,16 +13,19 @@ export interface Clock {
   every(periodMs: Ms, run: () => void): Stop
 }
 
+/** The longest delay that Node's timers take, in ms; a longer one would fire at once. */
+const MAX_DELAY_MS: Ms = 2 ** 31 - 1
+
 /** The real one. Its timers don't keep the process alive by themselves. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   after(delayMs, run) {
-    const timer = setTimeout(run, delayMs)
+    const timer = setTimeout(run, Math.min(delayMs, MAX_DELAY_MS))
     timer.unref()
     return () => clearTimeout(timer)
   },
   every(periodMs, run) {
-    const timer = setInterval(run, periodMs)
+    const timer = setInterval(run, Math.min(periodMs, MAX_DELAY_MS))
     timer.unref()
     return () => clearInterval(timer)
   },

@@ -212,11 +212,15 @@ class UpstreamFleet implements ManagedFleet {
     this.#changed(replica)
   }
 
-  /** The model's name and the lowest free number: short, stable over restarts, and no address. */
+  /**
+   * The model's name and the lowest free number: short, stable over restarts, and no address. It goes into headers, so
+   * what they can't carry is written as `_`.
+   */
   #freeId(model: string): ReplicaId {
+    const name = model.replace(/[^!-~]/g, '_')
     let number = 1
-    while (this.#members.has(`${model}-${number}`)) number += 1
-    return `${model}-${number}`
+    while (this.#members.has(`${name}-${number}`)) number += 1
+    return `${name}-${number}`
   }
 
   #changed(replica: UpstreamReplica): void {

@@ -111,6 +111,8 @@ describe('a reload', () => {
     await writeFile(path, `${MINIMAL}listen: 127.0.0.1:8081\n`)
     expect(await reloader.reload('signal')).toMatchObject({ ok: true, needsRestart: ['listen'] })
     expect(told.at(-1)).toMatchObject({ level: 'warn', facts: { keys: ['listen'] } })
+    await writeFile(path, `${MINIMAL}workers: 2\nslo: { state_file: windows.json }\n`)
+    expect(await reloader.reload('signal')).toMatchObject({ needsRestart: ['listen', 'workers', 'slo.state_file'] })
   })
 
   it('runs one at a time; calls that come meanwhile share the next run', async () => {
