@@ -41,7 +41,7 @@ export function goodputPlot(results) {
 <style>${STYLE}</style>
 ${panels.join('\n')}
 <text x="6" y="16">Goodput over offered load: requests within both promises, in times of what the bare fleet carries with 90 % good</text>
-${legend(width, height)}
+${legend(results, width, height)}
 </svg>
 `
 }
@@ -101,8 +101,14 @@ function grid(left, { minLoad, maxLoad, maxGood }, x, y, index) {
   return marks
 }
 
-function legend(width, height) {
-  const entries = [...[...LINES].reverse(), OTHERS, FOUND, BOUND]
+/** Names what is drawn, and nothing else. */
+function legend(results, width, height) {
+  const arms = results.flatMap(({ rows }) => armsOf(rows))
+  const named = LINES.filter(({ arm }) => arms.includes(arm)).reverse()
+  const others = arms.some((arm) => isOtherRival(arm, named)) ? [OTHERS] : []
+  const found = results.some(({ schedules = [] }) => schedules.length > 0) ? [FOUND] : []
+  const bound = results.some(({ bounds = [] }) => bounds.length > 0) ? [BOUND] : []
+  const entries = [...named, ...others, ...found, ...bound]
   const columns = 5
   const step = (width - PANEL.left + 12) / columns
   return entries

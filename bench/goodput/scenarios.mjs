@@ -104,6 +104,14 @@ export const FAULTS = [
     faults: [{ kind: 'frozenMetrics', fromRatio: BREAKS_RATIO }],
     leftRatio: 1,
   }),
+  scenario('late-metrics', {
+    faults: [{ kind: 'lateMetrics', lagMs: 3000, fromRatio: BREAKS_RATIO }],
+    leftRatio: 1,
+  }),
+  scenario('tokens-overcounted', {
+    faults: [{ kind: 'tokenizerBias', ratio: 1.2, fromRatio: BREAKS_RATIO }],
+    leftRatio: 1,
+  }),
   scenario('estimates-doubled', { faults: [{ kind: 'estimatorBias', ratio: 2 }], leftRatio: 1 }),
   scenario('estimates-halved', { faults: [{ kind: 'estimatorBias', ratio: 0.5 }], leftRatio: 1 }),
 ]

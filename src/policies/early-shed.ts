@@ -1,6 +1,6 @@
 /** Tells requests at once that would only wait to be displaced: see `DemandPrice`. */
 import type { InFlight } from '../core/ledger.ts'
-import type { Offer, ReplicaId } from '../core/request.ts'
+import type { Offer } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
@@ -37,9 +37,8 @@ export function readDemands(
   return demands
 }
 
-/** Where a plan has last meant to send a request, and what that asks of how many engines. */
+/** What a request asks of how many engines, as the plan saw it that last meant to send it. */
 interface Meant {
-  readonly replicaId: ReplicaId
   readonly demand: Demand
   readonly replicas: number
 }
@@ -51,10 +50,10 @@ export function meansToSend({ learnt }: Round, { offer }: Waiter, plan: Meant): 
   meant(learnt).set(offer, plan)
 }
 
-/** Counts into the price what goes to the engines as a plan has meant it. */
-export function countServed(learnt: Learnt, { offer, replicaId }: InFlight, nowMs: Ms): void {
+/** Counts into the price what goes to the engines after a plan has meant it to, whoever chose the replica. */
+export function countServed(learnt: Learnt, { offer }: InFlight, nowMs: Ms): void {
   const plan = meant(learnt).get(offer)
-  if (plan?.replicaId !== replicaId) return
+  if (plan === undefined) return
   meant(learnt).delete(offer)
   learnt.price(offer.pool).served(plan.demand, plan.replicas, nowMs)
 }
@@ -78,7 +77,7 @@ function leastDemand(
 
 /** True while promised work leaves engine time for work without a promise, or a replica has nothing else to do. */
 export function leavesRoom(round: Round): boolean {
-  if (round.trust === 'fallback' || round.views.some(isIdle)) return true
+  if (round.trust === 'fallback' || round.without.has('price') || round.views.some(isIdle)) return true
   return !round.learnt.price(round.pool).takesAll(round.views.length, round.nowMs)
 }
 
@@ -88,7 +87,7 @@ export function outpricedJobs(
   jobs: readonly Job[],
   demands: ReadonlyMap<Waiter, Demand>,
 ): readonly Job[] {
-  if (round.trust === 'fallback') return []
+  if (round.trust === 'fallback' || round.without.has('price')) return []
   const price = round.learnt.price(round.pool)
   const idle = round.views.filter(isIdle)
   return jobs.filter((job) => {

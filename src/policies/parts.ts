@@ -3,12 +3,14 @@ import type { GateName } from '../core/records.ts'
 
 /**
  * A gate by its name, or: the order by slack (deadlines alone are left), the dropping of what makes plans late, the
- * shares of tenants, the floors of classes, the trust in predictions (none of them ever sheds).
+ * price (nobody is refused before a plan gives him up), the shares of tenants, the floors of classes, the trust in
+ * predictions (none of them ever sheds).
  */
 export type SluicePart =
   | Exclude<GateName, 'state' | 'excluded'>
   | 'slack-order'
   | 'dropping'
+  | 'price'
   | 'shares'
   | 'floors'
   | 'trust'
@@ -21,6 +23,8 @@ export const ABLATIONS: Readonly<Record<string, readonly SluicePart[]>> = {
   'sluice-no-steady': ['steady'],
   'sluice-no-kv': ['kv'],
   'sluice-no-slots': ['slots'],
+  'sluice-no-dropping': ['dropping'],
+  'sluice-no-price': ['price'],
   'sluice-no-shares': ['shares'],
   'sluice-no-floors': ['floors'],
   'sluice-no-trust': ['trust'],

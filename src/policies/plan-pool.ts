@@ -126,8 +126,7 @@ function admitPlaced(
 function counted(planned: StandingPlan, job: Job, intent: Intent): Intent {
   const { round, demands, newcomers } = planned
   const demand = newcomers.includes(job) ? demandOfNewcomer(planned, job) : demands.get(job.waiter)
-  if (demand !== undefined && intent.kind === 'admit')
-    meansToSend(round, job.waiter, { replicaId: intent.replicaId, demand, replicas: round.views.length })
+  if (demand !== undefined) meansToSend(round, job.waiter, { demand, replicas: round.views.length })
   return intent
 }
 

@@ -294,6 +294,15 @@ describe('the plot', () => {
     for (const name of ['won', 'lost', 'Sluice', 'bare fleet']) expect(svg).toContain(name)
   })
 
+  it('names in its legend what is drawn, and nothing else', () => {
+    for (const name of ['llm-d gate', 'other tuned rivals', 'best found in hindsight', 'certified bound'])
+      expect(svg).not.toContain(name)
+    const more = resultOf('more', { sluice: [1, 1], 'llm-d': [1, 0.5], aimd: [1, 0.5] })
+    const all = bench.goodputPlot([{ ...more, bounds: [{ load: 1, bound: 1 }] }])
+    for (const name of ['llm-d gate', 'other tuned rivals', 'certified bound']) expect(all).toContain(name)
+    expect(all).not.toContain('bare fleet, round-robin')
+  })
+
   it('closes what it opens', () => {
     const tags = svg.match(/<[a-z][^>]*>/g) ?? []
     const opened = tags.filter((tag) => !tag.endsWith('/>'))
