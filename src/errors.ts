@@ -70,7 +70,8 @@ export const ERROR_TABLE = {
     status: 504,
     retry: 'never',
     type: 'upstream_error',
-    meaning: 'The replica stayed silent past a limit of `timeouts`; the work may still be running there.',
+    meaning:
+      'The replica stayed silent past a limit of `timeouts`, or the request outlived `limits.request`; the work may still be running there.',
   },
   malformed: {
     status: 400,
@@ -118,7 +119,7 @@ export const ERROR_TABLE = {
     status: 403,
     retry: 'never',
     type: 'permission_error',
-    meaning: 'This key may not use that model or class.',
+    meaning: 'This key may not use that model.',
   },
   model_not_found: {
     status: 404,

@@ -31,7 +31,7 @@ const code = (text: string): string => (text === 'see below' ? text : `\`${text}
 
 const RETRY_TEXT: Readonly<Record<ErrorRow['retry'], string>> = {
   computed: 'after `retry-after`, computed',
-  soon: 'at once or after a second',
+  soon: 'after `retry-after`, a second or two',
   never: 'no',
 }
 

@@ -178,7 +178,8 @@ async function serveWithWorkers(options: ServeOptions): Promise<Serving> {
 
 const MODE_WORDS: Readonly<Record<Config['mode'], string>> = {
   enforce: 'ENFORCE: requests are admitted, held, rerouted and shed',
-  shadow: 'SHADOW: nothing is held or shed; what enforcing would have done is recorded (set `mode: enforce`)',
+  shadow:
+    'SHADOW: holds nobody, refuses nobody for latency, records what enforcing would do (set `mode: enforce`)',
   off: 'OFF: plain routing, no predictions (set `mode: shadow` or `mode: enforce`)',
 }
 

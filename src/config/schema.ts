@@ -36,7 +36,9 @@ const targets = {
   weight: weight().optional().describe('Worth of one good request relative to other classes. Default: 1.'),
   overload: oneOf(OVERLOAD)
     .optional()
-    .describe('What happens when the target can not be met. Default: `shed` with targets, `wait` without.'),
+    .describe(
+      'What happens when the target can not be met: refuse it, or let it run late (`demote` and `wait` are one). Default: `shed` with targets, `wait` without.',
+    ),
   max_wait: duration('s')
     .optional()
     .describe(
@@ -78,7 +80,9 @@ export const fileSchema = z.strictObject({
     ),
   instances: count({ min: 1, max: 1000, say: 'a whole number from 1 to 1000' })
     .prefault(1)
-    .describe('How many Sluices share these engines: budgets and limits are divided by it.'),
+    .describe(
+      'How many Sluices share these engines: each plans with its part of slots, backlog, KV cache and prefill time, and enforces its part of the limits of tenants. `limits` and `reroute.budget` hold for each.',
+    ),
   workers: count({ min: 1, max: 64, say: 'a whole number from 1 to 64; one for each core at most' })
     .prefault(1)
     .describe(

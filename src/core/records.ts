@@ -12,7 +12,7 @@ export interface CandidateView {
   readonly replicaId: ReplicaId
   /** Median prediction of TTFT, from receipt to first token, in ms; absent where nothing predicts. */
   readonly predictedTtftMs?: Ms
-  /** The same at the quantile that gates use, in ms. */
+  /** The bound that 80 % of requests keep, in ms. */
   readonly boundTtftMs?: Ms
   readonly uncachedTokens: Tokens
   readonly backlogTokens: Tokens

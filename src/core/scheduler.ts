@@ -13,7 +13,7 @@ import type { Waiter, WaitingRoom } from './waiting-room.ts'
 export interface GateState {
   readonly waiting: WaitingRoom
   readonly replicas: ReadonlyMap<ReplicaId, ReplicaLedger>
-  /** How many Sluices share these engines; budgets and limits are divided by it. */
+  /** How many Sluices share these engines; this one plans with its part of them. */
   readonly instances: number
 }
 

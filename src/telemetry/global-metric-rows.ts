@@ -173,7 +173,7 @@ export const GLOBAL_METRICS = {
     unit: 'requests',
     scope: 'global',
     labels: ['reason'],
-    help: 'How many requests were malformed, unauthorised or unknown, and so never judged?',
+    help: 'How many requests were refused before they were an offer (malformed, unauthorised, unknown, buffers_full, draining), and so never judged?',
   },
   clamped: {
     name: 'sluice_clamped_requests_total',

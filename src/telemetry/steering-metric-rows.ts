@@ -8,7 +8,7 @@ export const STEERING_METRICS = {
     unit: 'replicas',
     scope: 'global',
     labels: ['model'],
-    help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while predictions are not trusted.',
+    help: 'How many replicas would keep the objectives at what was offered to this Sluice in the last 5 minutes? A fraction: sum it over Sluices, then round up. Absent while trust is fallback.',
   },
   shadowEstimate: {
     name: 'sluice_shadow_estimate_ratio',

@@ -67,7 +67,7 @@ function replicas(): Row {
       {
         title: 'Replicas wanted',
         description:
-          'How many would hold the objectives at what is offered now, by the learnt model; absent while it is not trusted.',
+          'How many would hold the objectives at what is offered now, by the learnt model; absent while trust is fallback.',
         kind: 'lines',
         unit: 'short',
         min: 0,
@@ -167,7 +167,7 @@ function predictor(): Row {
     panels: [
       {
         title: 'Trust',
-        description: 'Only trusted predictions refuse a request.',
+        description: 'In fallback predictions refuse nobody, while cautious only what misses by far.',
         kind: 'states',
         unit: 'none',
         words: TRUST,
