@@ -53,9 +53,10 @@ describe('a drain', () => {
     await Promise.all([first.waitClosed(), second.waitClosed()])
     await rig.settled(3)
     expect(rig.settlements.map(({ outcome }) => outcome).sort()).toEqual([
-      'cancelled',
+      'draining',
       'draining',
       'draining',
     ])
+    expect(rig.settlements.every(({ verdict }) => verdict.kind === 'bad')).toBe(true)
   })
 })
