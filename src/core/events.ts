@@ -1,6 +1,6 @@
 /** What happens to the gate: serialisable events, each handled at an instant that the caller names. */
 import type { GateSettings } from './gate-settings.ts'
-import type { SettleReport } from './records.ts'
+import type { SettleReport, WithdrawnOutcome } from './records.ts'
 import type { ReplicaReport } from './replica.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
 import type { Tokens } from './units.ts'
@@ -35,8 +35,8 @@ export type GateEvent =
   | { readonly kind: 'settle'; readonly permitId: PermitId; readonly report: SettleReport }
   /** The permit failed before content: give it back and try another replica, within the budget. */
   | { readonly kind: 'bounce'; readonly permitId: PermitId; readonly cause: BounceCause }
-  /** The client left while its request waited. */
-  | { readonly kind: 'cancel'; readonly requestId: RequestId }
+  /** The client left while its request waited; with `outcome`, we ended it. */
+  | { readonly kind: 'cancel'; readonly requestId: RequestId; readonly outcome?: WithdrawnOutcome }
   | { readonly kind: 'replicaChanged'; readonly replica: ReplicaReport }
   | { readonly kind: 'replicaRemoved'; readonly replicaId: ReplicaId }
   /** The configuration changed; what waits or runs is untouched. */

@@ -7,7 +7,7 @@ import { type GateCounts, type GateOptions, zeroCounts } from './gate-options.ts
 import type { GateSettings, TenantLimits } from './gate-settings.ts'
 import { newInFlight, Permits } from './permits.ts'
 import type { CandidateView, DecisionRecord, Judge, SettleReport, Verdict } from './records.ts'
-import type { Offer, ReplicaId, RequestId } from './request.ts'
+import type { Offer, ReplicaId } from './request.ts'
 import { RerouteBudget } from './reroute-budget.ts'
 import type { GateState, Intent, Scheduler } from './scheduler.ts'
 import { settleInFlight, settleWaiter } from './settlement.ts'
@@ -101,7 +101,7 @@ export class Gate {
         this.#bounce(event.permitId, event.cause, nowMs)
         break
       case 'cancel':
-        this.#cancel(event.requestId, nowMs)
+        this.#cancel(event, nowMs)
         break
       case 'replicaChanged':
         this.#permits.change(event.replica)
@@ -185,14 +185,14 @@ export class Gate {
     this.#waiting.add(secondWaiter(inFlight, second, nowMs))
   }
 
-  #cancel(requestId: RequestId, nowMs: Ms): void {
+  #cancel({ requestId, outcome = 'cancelled' }: GateEvent & { kind: 'cancel' }, nowMs: Ms): void {
     const waiter = this.#waiting.remove(requestId)
     if (waiter === undefined) return
     this.#leave(waiter.offer)
     this.#advisory.take(requestId)
     this.counts.cancelled++
     this.#effects.push({ kind: 'drop', requestId })
-    const settlement = settleWaiter(waiter, { outcome: 'cancelled' }, this.#judge, nowMs)
+    const settlement = settleWaiter(waiter, { outcome }, this.#judge, nowMs)
     this.#effects.push({ kind: 'settled', settlement })
   }
 

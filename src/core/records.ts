@@ -70,6 +70,9 @@ export type SettleOutcome = (typeof SETTLE_OUTCOMES)[number]
 /** How a request's story can end: as its permit's stream did, or without a permit. */
 export const OUTCOMES = [...SETTLE_OUTCOMES, 'shed', 'cancelled'] as const
 
+/** How a request ends that waits no longer though nobody has decided: its client has left, or we end it. */
+export type WithdrawnOutcome = 'cancelled' | 'draining' | 'upstream_timeout'
+
 /** What the relay reports when it gives a permit back. Instants are absolute. */
 export interface SettleReport {
   readonly outcome: SettleOutcome

@@ -2,7 +2,14 @@
 import type { Draft } from './draft.ts'
 import type { ShedReason } from './effects.ts'
 import type { InFlight } from './ledger.ts'
-import { type Judge, type JudgeFacts, RECORD_VERSION, type Settlement, type SettleReport } from './records.ts'
+import {
+  type Judge,
+  type JudgeFacts,
+  RECORD_VERSION,
+  type Settlement,
+  type SettleReport,
+  type WithdrawnOutcome,
+} from './records.ts'
 import type { Ms } from './units.ts'
 import type { Waiter } from './waiting-room.ts'
 
@@ -43,7 +50,7 @@ export function settleInFlight(inFlight: InFlight, report: SettleReport, judge: 
 /** The end of a request that never got a permit, or gave it back and got no other. */
 export function settleWaiter(
   waiter: Pick<Waiter, 'offer' | 'attempt'>,
-  end: { readonly outcome: 'shed' | 'cancelled' | 'upstream_failed'; readonly shedReason?: ShedReason },
+  end: { readonly outcome: WithdrawnOutcome | 'shed' | 'upstream_failed'; readonly shedReason?: ShedReason },
   judge: Judge,
   nowMs: Ms,
 ): Settlement {

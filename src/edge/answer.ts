@@ -40,6 +40,8 @@ export class ClientAnswer {
   left = false
   /** Whether the client has left before its answer was complete; called once. */
   onLeft: () => void = () => {}
+  /** Its last byte is out, or its client is gone; called once. */
+  onClosed: () => void = () => {}
   /** The client takes bytes again. */
   onDrain: () => void = () => {}
   /** When bytes last went out, for heartbeats; minus infinity before. */
@@ -61,9 +63,11 @@ export class ClientAnswer {
     this.#outgoing.on('error', () => {})
     this.#outgoing.on('drain', () => this.onDrain())
     this.#outgoing.once('close', () => {
-      if (this.#outgoing.writableFinished) return
-      this.left = true
-      if (!this.#ended) this.onLeft()
+      if (!this.#outgoing.writableFinished) {
+        this.left = true
+        if (!this.#ended) this.onLeft()
+      }
+      this.onClosed()
     })
     if (this.#outgoing.destroyed) this.left = true
   }

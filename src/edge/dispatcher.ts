@@ -261,7 +261,7 @@ export class Dispatcher implements RelayOwner {
   /** Takes a waiter out from our side and says why. */
   #withdraw(requestId: RequestId, code: 'draining' | 'upstream_timeout', message: string): void {
     this.#refuse(requestId, code, message)
-    this.tell({ kind: 'cancel', requestId })
+    this.tell({ kind: 'cancel', requestId, outcome: code })
     this.#stories.close(requestId)
   }
 

@@ -4,10 +4,12 @@ import type { Clock } from './clock.ts'
 
 /** What is under way, as the drain sees it. */
 export interface Draining {
-  /** Resolves when nothing is under way. */
+  /** Resolves when nothing is under way: no upload, no request, and no answer that its client has yet to take. */
   idle(): Promise<void>
   /** Ends all that is. */
   endAll(): void
+  /** Resolves when all is said, whether clients have taken it or not. */
+  ended(): Promise<void>
 }
 
 export class Drain {
@@ -44,6 +46,6 @@ export class Drain {
     await Promise.race([this.#what.idle(), limit])
     cancel()
     this.#what.endAll()
-    await this.#what.idle()
+    await this.#what.ended()
   }
 }

@@ -14,11 +14,12 @@ import { headerOf } from './classify.ts'
 import type { Clock } from './clock.ts'
 import { Dispatcher } from './dispatcher.ts'
 import { Drain } from './drain.ts'
-import { Forward } from './forward.ts'
+import { Forward, lineOf } from './forward.ts'
 import type { GatePort } from './gate-port.ts'
 import { IntakeDesk, type IntakePorts } from './intake.ts'
 import { loadReport } from './load-report.ts'
 import type { EdgeObserver } from './observer.ts'
+import { OpenSet } from './open-set.ts'
 import { outboundHeaders } from './outbound.ts'
 import { PromptSizer } from './prompt-size.ts'
 import type { Rng } from './refusal.ts'
@@ -71,14 +72,6 @@ interface Forwarding {
   readonly io: Io
 }
 
-const METHODS = ['GET', 'POST', 'DELETE'] as const
-
-/** The query of a request target, question mark included; empty when it has none. */
-function queryOf(target: string): string {
-  const at = target.indexOf('?')
-  return at < 0 ? '' : target.slice(at)
-}
-
 export class Edge {
   readonly dispatcher: Dispatcher
   readonly drain: Drain
@@ -88,8 +81,9 @@ export class Edge {
   readonly #options: EdgeOptions
   readonly #ports: IntakePorts
   readonly #stored: StoredResponses
-  readonly #forwards = new Set<Forward>()
-  readonly #waitingForForwards: (() => void)[] = []
+  readonly #forwards = new OpenSet<Forward>()
+  /** From a request's head to the last byte of its answer. */
+  readonly #answers = new OpenSet<ClientAnswer>()
   #desk: IntakeDesk
   #turn = 0
 
@@ -114,7 +108,8 @@ export class Edge {
         this.#stored.note(bytes, { replicaId: replica.id, tenant: intake.offer.tenant })
       },
     })
-    this.drain = new Drain({ idle: () => this.#idle(), endAll: () => this.#endAll() }, clock)
+    const ended = () => this.#ended()
+    this.drain = new Drain({ idle: () => this.#idle(), endAll: () => this.#endAll(), ended }, clock)
   }
 
   get settings(): EdgeSettings {
@@ -186,6 +181,8 @@ export class Edge {
   ): { answer: ClientAnswer; clientId: string } {
     const stallMs = this.settings.timeouts.betweenBytesMs
     const answer = new ClientAnswer({ incoming, outgoing, dialect, rng: this.#options.rng, stallMs })
+    this.#answers.add(answer)
+    answer.onClosed = () => this.#answers.delete(answer)
     const clientId = clientRequestId(headerOf(incoming.headers, 'x-request-id'))
     answer.set({ 'x-request-id': clientId })
     answer.set(loadReport(incoming.headers, this.#options.headroom?.()))
@@ -243,8 +240,7 @@ export class Edge {
       })
       this.#forwards.add(forward)
       forward.open({
-        method: METHODS.find((method) => method === incoming.method) ?? 'GET',
-        path: path + queryOf(incoming.url ?? ''),
+        ...lineOf(incoming, path),
         headers: outboundHeaders(incoming.headers, target.adapter, { scheduling: false }, clientId),
         body: body.length === 0 ? [] : [body],
         firstByteTimeoutMs: limits.requestMs,
@@ -259,7 +255,6 @@ export class Edge {
   #forwardOver(forward: Forward, lease: { release(): void }): void {
     lease.release()
     this.#forwards.delete(forward)
-    if (this.#forwards.size === 0) for (const resolve of this.#waitingForForwards.splice(0)) resolve()
   }
 
   /** In turn among the live replicas of the model that the body names, if it names one. */
@@ -285,13 +280,21 @@ export class Edge {
   }
 
   async #idle(): Promise<void> {
+    while (this.#answers.size > 0 || this.underWay > 0) {
+      await this.#ended()
+      await this.#answers.empty()
+    }
+  }
+
+  async #ended(): Promise<void> {
     await this.dispatcher.idle()
-    if (this.#forwards.size === 0) return
-    await new Promise<void>((resolve) => this.#waitingForForwards.push(resolve))
+    await this.#forwards.empty()
   }
 
   #endAll(): void {
     this.dispatcher.endAll()
     for (const forward of this.#forwards) forward.end()
+    for (const answer of this.#answers)
+      answer.refuse('draining', 'this Sluice is shutting down', { closing: true })
   }
 }

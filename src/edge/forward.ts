@@ -1,4 +1,5 @@
 /** Relays an exchange that is not judged: paths of `passthrough`, and stored responses asked for by id. */
+import type { IncomingMessage } from 'node:http'
 import type { Ms } from '../core/units.ts'
 import type { ResponseHeaders } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
@@ -20,6 +21,20 @@ export interface ForwardOptions {
   readonly stallMs: Ms
   readonly totalMs: Ms
   readonly onOver: () => void
+}
+
+const METHODS = ['GET', 'POST', 'DELETE'] as const
+
+/** Method and target of the call as it goes on: the client's own method and query, on a path of ours. */
+export function lineOf(
+  { method: asked, url = '' }: IncomingMessage,
+  path: string,
+): Pick<OpenRequest, 'method' | 'path'> {
+  const at = url.indexOf('?')
+  return {
+    method: METHODS.find((method) => method === asked) ?? 'GET',
+    path: at < 0 ? path : path + url.slice(at),
+  }
 }
 
 export class Forward implements UpstreamHandler {

@@ -1,8 +1,7 @@
-/** What becomes of the requests of a worker that is gone: ended by us, as far as the books had seen them come. */
+/** What becomes of the streams of a worker that is gone: ended by us, as far as the books had seen them come. */
 import type { InFlight } from '../core/ledger.ts'
-import type { Settlement, SettleReport } from '../core/records.ts'
+import type { SettleReport } from '../core/records.ts'
 import type { Ms } from '../core/units.ts'
-import { judge } from '../slo/judge.ts'
 
 /** The report that the worker can't make any more. `decoding` is its entry in the books once a token had come. */
 export function brokenOffReport(decoding: InFlight | undefined, nowMs: Ms): SettleReport {
@@ -15,11 +14,4 @@ export function brokenOffReport(decoding: InFlight | undefined, nowMs: Ms): Sett
     ...(firstTokenAtMs === undefined ? {} : { firstTokenAtMs }),
     ...(lastTokenAtMs === undefined ? {} : { lastTokenAtMs }),
   }
-}
-
-/** The end of a waiter: the gate takes it for one that left, but we ended it. */
-export function brokenOff(settlement: Settlement): Settlement {
-  if (settlement.outcome !== 'cancelled') return settlement
-  const facts = { ...settlement, outcome: 'draining', slowReader: false } as const
-  return { ...settlement, outcome: 'draining', verdict: judge(facts) }
 }

@@ -9,7 +9,7 @@ import type { Clock } from '../edge/clock.ts'
 import type { GatePort } from '../edge/gate-port.ts'
 import type { EdgeObserver } from '../edge/observer.ts'
 import { WakeTimer } from '../edge/wake-timer.ts'
-import { brokenOff, brokenOffReport } from './broken-off.ts'
+import { brokenOffReport } from './broken-off.ts'
 import { OWN_ORIGIN_MS, shiftEvent, shiftExchange, shiftOffer } from './instants.ts'
 import { ProgressBook, type ProgressEvent } from './progress-book.ts'
 import { Seat, type SeatLink } from './seat.ts'
@@ -76,7 +76,7 @@ export class Hub {
     const waiting = [...seat.requests].filter(([, { permitId, settlement }]) => !permitId && !settlement)
     const permits = [...seat.permits.keys()]
     // Waiters first, or they would be given the places of the streams that end.
-    for (const [requestId] of waiting) this.tell({ kind: 'cancel', requestId })
+    for (const [requestId] of waiting) this.tell({ kind: 'cancel', requestId, outcome: 'draining' })
     for (const permitId of permits) this.#release(seat, permitId)
     for (const [requestId, { settlement, facts }] of [...seat.requests]) {
       if (settlement !== undefined) this.#options.observer.onSettled(settlement, facts ?? {})
@@ -94,7 +94,7 @@ export class Hub {
         break
       case 'cancel': {
         const requestId = seat.nameOf(own.requestId)
-        if (requestId !== undefined) this.tell({ kind: 'cancel', requestId })
+        if (requestId !== undefined) this.tell({ ...own, requestId })
         break
       }
       case 'progress':
@@ -261,7 +261,7 @@ export class Hub {
       request.settlement = settlement
       this.#join(seat, requestId)
     } else {
-      seat.madeUp.push(brokenOff(settlement))
+      seat.madeUp.push(settlement)
       this.#forget(requestId)
     }
   }

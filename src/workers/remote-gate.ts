@@ -91,7 +91,7 @@ export class RemoteGate implements GatePort {
       case 'bounce':
         return this.#bounce(event, nowMs)
       case 'cancel':
-        return this.#cancel(event.requestId, nowMs)
+        return this.#cancel(event, nowMs)
       default:
         return this.#alone(event, nowMs)
     }
@@ -191,15 +191,16 @@ export class RemoteGate implements GatePort {
     return []
   }
 
-  #cancel(requestId: RequestId, nowMs: Ms): readonly GateEffect[] {
+  #cancel(event: GateEvent & { kind: 'cancel' }, nowMs: Ms): readonly GateEffect[] {
+    const { requestId, outcome = 'cancelled' } = event
     const open = this.#requests.get(requestId)
     if (open === undefined) return []
-    if (open.by === ALONE) return this.#alone({ kind: 'cancel', requestId }, nowMs)
+    if (open.by === ALONE) return this.#alone(event, nowMs)
     this.#requests.delete(requestId)
-    this.#tell({ kind: 'cancel', requestId })
+    this.#tell(event)
     this.#countedThere.add(requestId)
     const end = { offer: open.offer, attempt: 1 } as const
-    return [{ kind: 'settled', settlement: settleWaiter(end, { outcome: 'cancelled' }, judge, nowMs) }]
+    return [{ kind: 'settled', settlement: settleWaiter(end, { outcome }, judge, nowMs) }]
   }
 
   #dispatch(answer: Extract<FromGate, { kind: 'dispatch' }>, open: Open): readonly GateEffect[] {

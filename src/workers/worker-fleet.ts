@@ -70,6 +70,8 @@ class WorkerReplica implements Replica {
 export class WorkerFleet {
   readonly #options: WorkerFleetOptions
   readonly #replicas = new Map<ReplicaId, WorkerReplica>()
+  /** No decider speaks of them any more, or under other names; something may still run there. */
+  readonly #retired = new Set<WorkerReplica>()
   readonly #closing = new Set<Promise<void>>()
 
   constructor(options: WorkerFleetOptions) {
@@ -85,16 +87,23 @@ export class WorkerFleet {
     return pool === undefined ? reports : reports.filter(({ pools }) => pools.includes(pool))
   }
 
-  /** What the state of replicas follows from. */
+  /** What the state of replicas follows from. Asked all the time, so what is over is closed here. */
   signs(): readonly TrafficSigns[] {
+    for (const retired of this.#retired) if (retired.connection.inFlight === 0) this.#close(retired)
     const all = [...this.#replicas.values()].map(({ signs }) => signs)
     return all.filter(({ openSockets, lastBytesAtMs }) => openSockets > 0 || lastBytesAtMs !== undefined)
   }
 
-  /** All that there are, from a decider that may be a new one. */
+  /**
+   * All that there are, from a decider that may be a new one: it may count replicas anew, and not have found all of them
+   * yet. One that is reached as before keeps its sockets, whatever its name; elsewhere what runs goes on to its end.
+   */
   welcome(all: readonly ReplicaNews[]): void {
-    const present = new Set(all.map(({ report }) => report.replicaId))
-    for (const id of [...this.#replicas.keys()]) if (!present.has(id)) this.remove(id)
+    const present = new Map(all.map((news) => [news.report.replicaId, news]))
+    for (const replica of [...this.#replicas.values()]) {
+      const news = present.get(replica.id)
+      if (news === undefined || !isSamePlace(replica.news, news)) this.#retire(replica)
+    }
     for (const news of all) this.update(news)
   }
 
@@ -103,9 +112,12 @@ export class WorkerFleet {
     const { replicaId } = news.report
     const known = this.#replicas.get(replicaId)
     const stays = known !== undefined && isSamePlace(known.news, news)
-    if (known !== undefined && !stays) this.remove(replicaId)
-    const connection = stays ? known.connection : this.#connect(news)
-    const replica = new WorkerReplica(news, connection, this.#options.send)
+    if (known !== undefined && !stays) this.#retire(known)
+    const connection = stays ? known.connection : (this.#takeBack(news) ?? this.#connect(news))
+    const replica = new WorkerReplica(news, connection, (message) => {
+      // By that name the decider may mean another one by now.
+      if (this.#replicas.get(replicaId)?.connection === connection) this.#options.send(message)
+    })
     this.#replicas.set(replicaId, replica)
     this.#options.onReport(replica.report)
   }
@@ -114,10 +126,8 @@ export class WorkerFleet {
   remove(replicaId: ReplicaId): void {
     const replica = this.#replicas.get(replicaId)
     if (replica === undefined) return
-    this.#replicas.delete(replicaId)
-    const closing: Promise<void> = replica.connection.close().finally(() => this.#closing.delete(closing))
-    this.#closing.add(closing)
-    this.#options.onRemoved(replicaId)
+    this.#retire(replica)
+    this.#close(replica)
   }
 
   breakOff(replicaId: ReplicaId, quietMs: Ms, message: string): void {
@@ -126,7 +136,30 @@ export class WorkerFleet {
 
   async close(): Promise<void> {
     for (const id of [...this.#replicas.keys()]) this.remove(id)
+    for (const retired of this.#retired) this.#close(retired)
     await Promise.all(this.#closing)
+  }
+
+  /** Nothing new goes there. */
+  #retire(replica: WorkerReplica): void {
+    this.#replicas.delete(replica.id)
+    this.#retired.add(replica)
+    this.#options.onRemoved(replica.id)
+  }
+
+  #close(retired: WorkerReplica): void {
+    this.#retired.delete(retired)
+    const closing: Promise<void> = retired.connection.close().finally(() => this.#closing.delete(closing))
+    this.#closing.add(closing)
+  }
+
+  #takeBack(news: ReplicaNews): Connection | undefined {
+    for (const retired of this.#retired) {
+      if (!isSamePlace(retired.news, news)) continue
+      this.#retired.delete(retired)
+      return retired.connection
+    }
+    return undefined
   }
 
   #connect({ url, key }: ReplicaNews): Connection {

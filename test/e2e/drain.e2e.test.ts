@@ -33,6 +33,25 @@ describe('a drain', () => {
     expect(rig.settlement.outcome).toBe('completed')
   })
 
+  it('waits for an upload under way, and at its limit says no to one', async () => {
+    rig = await startRig()
+    const body = JSON.stringify({ model: 'tiny', messages: [{ role: 'user', content: 'hi' }] })
+    const head = (length: number) =>
+      `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
+    const slow = rig.client().raw(head(body.length) + body.slice(0, 10))
+    const endless = rig.client().raw(head(body.length) + body.slice(0, 10))
+    await until(() => rig.edge.buffers.heldBytes >= 20, 'both uploads to have begun')
+    const drained = rig.edge.drain.begin(60_000)
+    slow.raw(body.slice(10))
+    const exchange = await rig.engine.nextRequest()
+    exchange.respondJson(200, { choices: [{ index: 0, message: { role: 'assistant', content: 'hi' } }] })
+    await slow.waitStatus(200)
+    rig.edge.drain.now()
+    await within(drained, 'the drain to end')
+    await endless.waitStatus(503)
+    expect(endless.text).toContain('"code":"draining"')
+  })
+
   it('ends at its limit what still streams, waits or prefills', async () => {
     rig = await startRig({ scheduler: createConcurrencyLimit({ maxInFlight: 2, queueMs: 60_000 }) })
     const streaming = rig.chat()
@@ -53,9 +72,10 @@ describe('a drain', () => {
     await Promise.all([first.waitClosed(), second.waitClosed()])
     await rig.settled(3)
     expect(rig.settlements.map(({ outcome }) => outcome).sort()).toEqual([
-      'cancelled',
+      'draining',
       'draining',
       'draining',
     ])
+    expect(rig.settlements.every(({ verdict }) => verdict.kind === 'bad')).toBe(true)
   })
 })
