@@ -137,7 +137,7 @@ export const ERROR_TABLE = {
     status: 500,
     retry: 'soon',
     type: 'internal_error',
-    meaning: 'A fault of Sluice itself; the log line has the same request id.',
+    meaning: 'A fault of Sluice itself; the log has a line `fault` with its cause.',
   },
 } as const satisfies Record<string, ErrorRow>
 

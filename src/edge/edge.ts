@@ -216,7 +216,7 @@ export class Edge {
       const code: ErrorCode = known ? error.code : 'internal'
       const retryAfterMs = known ? error.retryAfterMs : undefined
       observer.onRejected(code, name, trace)
-      const message = known ? error.message : 'a fault of Sluice itself; the log has it under this request id'
+      const message = known ? error.message : 'a fault of Sluice itself; its log has a line `fault` with the cause'
       answer.refuse(code, message, {
         retryAfterMs,
         closing: code === 'draining' || code === 'request_timeout',
