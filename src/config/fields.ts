@@ -196,7 +196,17 @@ export const modelName = () =>
     say: 'a name without spaces and quotes, starting with a letter or digit',
   })
 
-export const secret = (say: string) => text({ title: 'secret', say, secret: true, mayBeEmpty: true })
+/** What a header can carry: a file with a line break at its end would fail at each request, and only there. */
+const HEADER_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
+
+export const secret = (what: string) =>
+  text({
+    title: 'secret',
+    pattern: HEADER_VALUE,
+    say: `${what}: printable ASCII, with no space or line break at its ends`,
+    secret: true,
+    mayBeEmpty: true,
+  })
 
 export const path = () =>
   text({ title: 'path', pattern: /^\/[A-Za-z0-9._~/-]*$/, say: 'a path that starts with /, such as /rerank' })
