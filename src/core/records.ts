@@ -27,7 +27,7 @@ export interface CandidateView {
   readonly gate: GateName | 'ok'
 }
 
-export type GateName = 'state' | 'excluded' | 'ttft' | 'slack' | 'steady' | 'kv' | 'depth' | 'slots'
+export type GateName = 'state' | 'slack' | 'steady' | 'kv' | 'depth' | 'slots'
 
 export type Verdict =
   | { readonly kind: 'admit'; readonly replicaId: ReplicaId; readonly permitId: PermitId }

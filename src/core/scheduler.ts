@@ -43,8 +43,9 @@ export interface Plan {
 }
 
 /**
- * A scheduler holds serialisable learning state of its own and no clock. `plan` is asked until it returns no
- * intents, each call on the state that its earlier intents made, so it may return one decision at a time.
+ * A scheduler holds learning state of its own and no clock. `plan` is asked until it returns no intents, each call on
+ * the state that its earlier intents made, so it may return one decision at a time. `firstToken` is told before it is
+ * booked, all else after: the ledger shows a dispatched permit and its progress, and a settled or bounced one no more.
  */
 export interface Scheduler {
   readonly name: string

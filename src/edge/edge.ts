@@ -2,6 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { takesWork } from '../core/eligible.ts'
 import type { PoolId } from '../core/request.ts'
+import { OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
@@ -52,9 +53,6 @@ export interface Io {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
 }
-
-/** How long an outage is assumed to last, in ms. */
-const OUTAGE_RETRY_MS: Ms = 5000
 
 /** What a client wants with a response that an engine keeps. */
 export interface StoredCall {

@@ -30,7 +30,10 @@ export const UNKNOWN_ENGINE: StepPrior = {
   uncertaintyRatio: 10,
 }
 
-/** The learnt parameters, in the order of `StepPrior`; contexts and prefill tokens count in thousands. */
+/**
+ * The learnt parameters: base, sequence, context, request overhead, chunk, prefill; contexts and prefill tokens count in
+ * thousands. Those of a decode step come first.
+ */
 export interface StepModel {
   readonly prior: StepPrior
   readonly estimate: LinearEstimate

@@ -7,7 +7,7 @@ import type { GateName } from '../core/records.ts'
  * predictions (none of them ever sheds).
  */
 export type SluicePart =
-  | Exclude<GateName, 'state' | 'excluded'>
+  | Exclude<GateName, 'state'>
   | 'slack-order'
   | 'dropping'
   | 'price'

@@ -3,6 +3,7 @@ import { takesWork } from '../core/eligible.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
+import { OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
@@ -36,8 +37,6 @@ import { keepingOf } from './wide.ts'
 const HELD_BACK_ROOM_RATIO = 0.8
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
-/** An outage is assumed to last this long, in ms. */
-const OUTAGE_RETRY_MS: Ms = 5000
 
 /** Returns at most one admission, or all sheds that are due; the gate asks again until nothing is left to do. */
 export function planPool(question: PoolQuestion): Plan {

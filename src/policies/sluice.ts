@@ -1,5 +1,6 @@
 /** Our scheduler: predicts each request on each replica, keeps what can be kept, and sheds the rest early. */
 import type { Offer } from '../core/request.ts'
+import { MAX_RETRY_MS, MIN_RETRY_MS, OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
@@ -20,10 +21,6 @@ export interface SluiceOptions {
   /** Parts that it does without; default: none. */
   readonly without?: readonly SluicePart[]
 }
-
-/** Retry advice is kept within this span, in ms; SDKs ignore more than 60 s. */
-const MIN_RETRY_MS: Ms = 1000
-const MAX_RETRY_MS: Ms = 60_000
 
 export function createSluice(options: SluiceOptions = {}): Scheduler {
   const learnt = options.learnt ?? new Learnt(options.priors ?? {})
@@ -70,7 +67,7 @@ function retryAfterMs(state: GateState, offer: Offer, learnt: Learnt, nowMs: Ms)
   const views = [...state.replicas.values()]
     .filter(({ report }) => report.pools.includes(offer.pool))
     .map((ledger) => outlook(ledger, learnt, state.instances, nowMs))
-  if (views.length === 0) return MAX_RETRY_MS / 10
+  if (views.length === 0) return OUTAGE_RETRY_MS
   const each = waitingTokens / views.length + offer.promptTokens
   const soonestMs = Math.min(...views.map((view) => engineTtftMs(view, each)))
   return clamp(soonestMs, MIN_RETRY_MS, MAX_RETRY_MS)

@@ -12,15 +12,6 @@ export class EventQueue<Item> {
   #entries: Entry<Item>[] = []
   #order = 0
 
-  get length(): number {
-    return this.#entries.length
-  }
-
-  /** The instant of the next item, or undefined when there is none. */
-  nextAtMs(): Ms | undefined {
-    return this.#entries[0]?.atMs
-  }
-
   push(atMs: Ms, item: Item): void {
     const entry = { atMs, order: this.#order++, item }
     const entries = this.#entries

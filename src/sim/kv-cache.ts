@@ -132,11 +132,6 @@ export class KvCache {
     table.settledExtents = 0
   }
 
-  /** Forgets all content that nobody holds. */
-  reset(): void {
-    while (this.#evictable.size > 0) this.#evictOldest()
-  }
-
   #evictOldest(): void {
     const [oldest] = this.#evictable
     if (oldest === undefined) throw new RangeError('no extent to evict')

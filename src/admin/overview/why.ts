@@ -123,9 +123,7 @@ function unreachable({ candidates, offer, waitedMs, verdict }: DecisionRecord, n
 /** Why a replica was not taken. */
 export const GATE_WORDS: Readonly<Record<GateName | 'ok', string>> = {
   ok: 'others came first',
-  state: 'it takes no work',
-  excluded: 'it has failed this request already',
-  ttft: 'its first token would have come too late',
+  state: 'it takes no work now, or has failed this request already',
   slack: 'its prefill would have made running streams late',
   steady: 'its steps would have become too slow for what it promises',
   kv: 'its KV memory would have run out',

@@ -2,14 +2,13 @@
 import { mayServe, takesWork } from '../../core/eligible.ts'
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { CandidateView } from '../../core/records.ts'
+import { OUTAGE_RETRY_MS } from '../../core/retry-advice.ts'
 import type { GateState, Intent, Plan, Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
 
 /** What a client is told when nothing is known of when a place comes free, in ms. */
 const BLIND_RETRY_MS: Ms = 1000
-/** How long an outage is assumed to last, in ms. */
-const OUTAGE_RETRY_MS: Ms = 5000
 
 /** A scheduler made of its plan alone. */
 export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Plan): Scheduler {
