@@ -162,7 +162,11 @@ export class ClientAnswer {
       ...refusal.headers,
       'content-length': Buffer.byteLength(refusal.body),
     })
-    if (!this.#incoming.complete) this.#incoming.resume()
+    if (!this.#incoming.complete) {
+      this.#incoming.resume()
+      // Whoever still reads the upload is not told by Node that its connection goes.
+      if (options.closing === true) this.#outgoing.once('close', () => this.#incoming.destroy())
+    }
     if (lingering) {
       this.#outgoing.write(refusal.body)
       this.#linger()

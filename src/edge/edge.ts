@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { takesWork } from '../core/eligible.ts'
 import type { PoolId } from '../core/request.ts'
 import { OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
-import type { Ms, Ratio, Tokens } from '../core/units.ts'
+import type { Ratio, Tokens } from '../core/units.ts'
 import type { RouteKey } from '../engines/adapter.ts'
 import { type ErrorCode, ProxyError } from '../errors.ts'
 import type { TokenRatio } from '../estimate/prompt-tokens.ts'
@@ -214,7 +214,9 @@ export class Edge {
       const code: ErrorCode = known ? error.code : 'internal'
       const retryAfterMs = known ? error.retryAfterMs : undefined
       observer.onRejected(code, name, trace)
-      const message = known ? error.message : 'a fault of Sluice itself; its log has a line `fault` with the cause'
+      const message = known
+        ? error.message
+        : 'a fault of Sluice itself; its log has a line `fault` with the cause'
       answer.refuse(code, message, {
         retryAfterMs,
         closing: code === 'draining' || code === 'request_timeout',

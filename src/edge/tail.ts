@@ -24,13 +24,16 @@ export function sendTail(outgoing: ServerResponse, last: Uint8Array | undefined,
   if (!outgoing.writableEnded) outgoing.on('drain', push)
   else if (outgoing.writableLength === 0) return
   let taken = handedOver - outgoing.writableLength
-  const timer = setInterval(() => {
-    // Behind another answer on the same connection its turn has not come.
-    if (outgoing.socket === null) return
-    const before = taken
-    taken = handedOver - outgoing.writableLength
-    if (taken <= before) outgoing.destroy()
-  }, Math.min(stallMs, MAX_DELAY_MS))
+  const timer = setInterval(
+    () => {
+      // Behind another answer on the same connection its turn has not come.
+      if (outgoing.socket === null) return
+      const before = taken
+      taken = handedOver - outgoing.writableLength
+      if (taken <= before) outgoing.destroy()
+    },
+    Math.min(stallMs, MAX_DELAY_MS),
+  )
   timer.unref()
   outgoing.once('close', () => clearInterval(timer))
 }

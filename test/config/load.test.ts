@@ -138,7 +138,10 @@ describe('a valid file', () => {
   })
 
   it('refuses a secret that no header can carry, without showing it', () => {
-    const text = MINIMAL.replace('[http://10.0.0.11:8000]', '[{ url: http://10.0.0.11:8000, key: "${KEY}" }]')
+    const text = MINIMAL.replace(
+      '[http://10.0.0.11:8000]',
+      '[{ url: http://10.0.0.11:8000, key: "$' + '{KEY}" }]',
+    )
     const [problem] = problemsOf(load(text, { env: { KEY: 'from-a-mounted-file\n' } }))
     expect(problem).toMatchObject({ severity: 'error', message: expect.stringContaining('malformed') })
     expect(JSON.stringify(problem)).toMatch(/no space or line break/)

@@ -112,7 +112,9 @@ describe('a reload', () => {
     expect(await reloader.reload('signal')).toMatchObject({ ok: true, needsRestart: ['listen'] })
     expect(told.at(-1)).toMatchObject({ level: 'warn', facts: { keys: ['listen'] } })
     await writeFile(path, `${MINIMAL}workers: 2\nslo: { state_file: windows.json }\n`)
-    expect(await reloader.reload('signal')).toMatchObject({ needsRestart: ['listen', 'workers', 'slo.state_file'] })
+    expect(await reloader.reload('signal')).toMatchObject({
+      needsRestart: ['listen', 'workers', 'slo.state_file'],
+    })
   })
 
   it('runs one at a time; calls that come meanwhile share the next run', async () => {

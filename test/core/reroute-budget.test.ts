@@ -43,7 +43,11 @@ describe('the reroute budget', () => {
   })
 
   it('never lets second attempts pass its share of the first ones in any ten seconds, or its floor', () => {
-    const step = fc.record({ passMs: fc.integer({ min: 0, max: 1500 }), dispatches: fc.nat(60), asks: fc.nat(12) })
+    const step = fc.record({
+      passMs: fc.integer({ min: 0, max: 1500 }),
+      dispatches: fc.nat(60),
+      asks: fc.nat(12),
+    })
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), fc.constantFrom(0.05, 0.1, 0.5), (steps, ratio) => {
         const budget = new RerouteBudget()
@@ -56,7 +60,8 @@ describe('the reroute budget', () => {
             budget.dispatched(nowMs)
             dispatchedAtMs.push(nowMs)
           }
-          const seen = (times: readonly number[]) => times.filter((ms) => ms > nowMs - REROUTE_WINDOW_MS).length
+          const seen = (times: readonly number[]) =>
+            times.filter((ms) => ms > nowMs - REROUTE_WINDOW_MS).length
           const most = Math.max(REROUTE_FLOOR_REQUESTS, ratio * seen(dispatchedAtMs))
           for (let i = 0; i < asks; i++) {
             if (!budget.take(ratio, nowMs, 'engine_full')) continue

@@ -71,11 +71,7 @@ describe('a drain', () => {
     await waiting.waitStatus(503)
     await Promise.all([first.waitClosed(), second.waitClosed()])
     await rig.settled(3)
-    expect(rig.settlements.map(({ outcome }) => outcome).sort()).toEqual([
-      'draining',
-      'draining',
-      'draining',
-    ])
+    expect(rig.settlements.map(({ outcome }) => outcome).sort()).toEqual(['draining', 'draining', 'draining'])
     expect(rig.settlements.every(({ verdict }) => verdict.kind === 'bad')).toBe(true)
   })
 })

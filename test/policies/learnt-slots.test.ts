@@ -50,31 +50,106 @@ describe('learnt slots', () => {
   })
 })
 
+/** An engine whose pace has been learnt from one request after the other. */
+class Known {
+  readonly learnt = new Learnt({})
+  readonly ledger: ReplicaLedger
+  nowMs = 0
+  #permitId = 0
+  readonly #inFlights = new Map<number, InFlight>()
+
+  constructor(maxNumSeqs?: number) {
+    const limits = maxNumSeqs === undefined ? {} : { maxNumSeqs }
+    this.ledger = new ReplicaLedger(reportOf('r', { limits }))
+    for (let i = 0; i < 80; i++) {
+      const id = this.send()
+      this.begin(id)
+      for (let round = 0; round < 4; round++) this.stream([id], 8)
+      this.end(id)
+    }
+  }
+
+  send(): number {
+    const id = ++this.#permitId
+    const offer = someOffer({ receivedAtMs: this.nowMs, promptTokens: 200 + 60 * (id % 20) })
+    const inFlight = inFlightOf(id, offer, {
+      replicaId: 'r',
+      dispatchedAtMs: this.nowMs,
+      predictedTtftMs: 40,
+    })
+    this.ledger.dispatch(inFlight)
+    this.learnt.dispatched(inFlight, this.ledger, this.nowMs)
+    this.#inFlights.set(id, inFlight)
+    return id
+  }
+
+  begin(id: number): void {
+    const inFlight = this.#get(id)
+    this.nowMs += 30 + 0.1 * inFlight.offer.promptTokens
+    this.learnt.firstToken(inFlight, this.ledger, this.nowMs)
+    this.ledger.firstToken(id, this.nowMs)
+  }
+
+  end(id: number): void {
+    this.ledger.release(id)
+    const report = { outcome: 'completed', endedAtMs: this.nowMs, contentEvents: 33 } as const
+    this.learnt.released(this.#get(id), this.ledger, report, this.nowMs)
+    this.#inFlights.delete(id)
+  }
+
+  /** So many steps of 20 ms of those streams. */
+  stream(ids: readonly number[], steps: number): void {
+    this.nowMs += steps * 20
+    for (const id of ids) this.ledger.progress(this.#get(id), steps, this.nowMs)
+    this.learnt.progress(this.ledger, ids.length * steps, this.nowMs)
+  }
+
+  #get(id: number): InFlight {
+    const inFlight = this.#inFlights.get(id)
+    if (inFlight === undefined) throw new Error(`${id} is not in flight`)
+    return inFlight
+  }
+}
+
 describe('slots of an engine that lets a prompt lie', () => {
   const STREAMS = 5
   /** After one page, read so long after two prompts were sent that should have had their first tokens within 40 ms. */
   function slotsSeen(page: readonly [running: number, waiting: number], afterMs: number): number {
-    const learnt = new Learnt({})
-    const ledger = new ReplicaLedger(reportOf('r', { limits: {} }))
-    for (let id = 0; id < STREAMS + 2; id++) {
-      const offer = someOffer({ receivedAtMs: 1000 })
-      ledger.dispatch(inFlightOf(id, offer, { dispatchedAtMs: 1000, predictedTtftMs: 40 }))
-      if (id < STREAMS) ledger.firstToken(id, 1010)
-    }
+    const engine = new Known()
+    for (let n = 0; n < STREAMS; n++) engine.begin(engine.send())
+    engine.send()
+    engine.send()
     const [runningRequests, waitingRequests] = page
-    const gauges = { runningRequests, waitingRequests, seenAtMs: 1000 + afterMs }
-    ledger.report = reportOf('r', { limits: {}, gauges })
-    learnt.readGauges(ledger)
-    return learnt.slots(ledger)
+    const gauges = { runningRequests, waitingRequests, seenAtMs: engine.nowMs + afterMs }
+    engine.ledger.report = reportOf('r', { limits: {}, gauges })
+    engine.learnt.readGauges(engine.ledger)
+    return engine.learnt.slots(engine.ledger)
   }
 
-  it('are what runs on the first page that counts all as waiting that has no token', () => {
+  it('are what runs on the first page that counts all as waiting that has no token, and nobody else', () => {
     expect(slotsSeen([STREAMS, 2], 200)).toBe(STREAMS)
+    expect(slotsSeen([STREAMS, 3], 200)).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('are unknown while the prompt is not late, or is late but under way', () => {
     expect(slotsSeen([STREAMS, 2], 100)).toBe(Number.POSITIVE_INFINITY)
     expect(slotsSeen([STREAMS + 1, 1], 200)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('leave trust alone, for however long the engine stays full', () => {
+    const engine = new Known(2)
+    expect(engine.learnt.trust('g', engine.nowMs)).toBe('trusted')
+    const running = [engine.send(), engine.send()]
+    for (const id of running) engine.begin(id)
+    // Each is sent beyond the slots and begins when one of the two has ended, 20 s later.
+    for (let n = 0; n < 40; n++) {
+      const next = engine.send()
+      for (let second = 0; second < 20; second++) engine.stream(running, 50)
+      engine.end(running.shift() ?? 0)
+      engine.begin(next)
+      running.push(next)
+    }
+    expect(engine.learnt.trust('g', engine.nowMs)).toBe('trusted')
   })
 })
 
@@ -128,57 +203,6 @@ describe('long answers on an engine with few slots', () => {
     }
     return { good, late, untrusted }
   }
-
-  it('leave trust alone while the engine stays full for longer than trust lasts', () => {
-    const learnt = new Learnt({})
-    const ledger = new ReplicaLedger(reportOf('r', { limits: { maxNumSeqs: 2 } }))
-    let permitId = 0
-    let nowMs = 0
-    const inFlights = new Map<number, InFlight>()
-    function send(): void {
-      const offer = someOffer({ receivedAtMs: nowMs, promptTokens: 300 + 37 * (permitId % 11) })
-      const inFlight = inFlightOf(++permitId, offer, { replicaId: 'r', dispatchedAtMs: nowMs })
-      ledger.dispatch(inFlight)
-      learnt.dispatched(inFlight, ledger, nowMs)
-      inFlights.set(permitId, inFlight)
-    }
-    function begin(id: number, afterMs: number): void {
-      const inFlight = inFlights.get(id)
-      if (inFlight === undefined) throw new Error(`no ${id}`)
-      nowMs += afterMs
-      learnt.firstToken(inFlight, ledger, nowMs)
-      ledger.firstToken(id, nowMs)
-    }
-    function end(id: number): void {
-      const inFlight = inFlights.get(id)
-      if (inFlight === undefined) throw new Error(`no ${id}`)
-      ledger.release(id)
-      const report = { outcome: 'completed', endedAtMs: nowMs, contentEvents: 30 } as const
-      learnt.released(inFlight, ledger, report, nowMs)
-      inFlights.delete(id)
-    }
-    const prefillMs = (id: number) => 20 + 0.1 * (inFlights.get(id)?.offer.promptTokens ?? 0)
-    for (let i = 0; i < 80; i++) {
-      send()
-      begin(permitId, prefillMs(permitId))
-      nowMs += 400
-      end(permitId)
-    }
-    expect(learnt.trust('g', nowMs)).toBe('trusted')
-    // Two run, a third is sent beyond the slots, and begins when one of the two has ended.
-    send()
-    begin(permitId, prefillMs(permitId))
-    send()
-    begin(permitId, prefillMs(permitId))
-    for (let i = 0; i < 40; i++) {
-      const oldest = permitId - 1
-      send()
-      nowMs += 20_000
-      end(oldest)
-      begin(permitId, prefillMs(permitId))
-    }
-    expect(learnt.trust('g', nowMs)).toBe('trusted')
-  })
 
   it('are kept in time by whoever has to find the slots out nearly as well as by whoever is told', () => {
     const told = counts(true)

@@ -173,8 +173,8 @@ export function carryOut(world: GateWorld, command: Command): void {
     case 'cancel': {
       const { waiting } = world
       const requestId = waiting.length === 0 ? 'nobody' : pick(waiting, a).requestId
-      const outcome = pick([undefined, 'draining', 'upstream_timeout'] as const, b)
-      world.tell({ kind: 'cancel', requestId, ...(outcome === undefined ? {} : { outcome }) })
+      const outcome = pick(['cancelled', 'draining', 'upstream_timeout'] as const, b)
+      world.tell({ kind: 'cancel', requestId, outcome })
       break
     }
     case 'replica': {
