@@ -77,7 +77,7 @@ describe('headers', () => {
     client.raw('GARBAGE\r\n\r\n')
     await exchange.waitClosed()
     await client.waitEnded()
-    expect(client.received.toString()).not.toContain('400')
+    expect(client.received.toString()).not.toContain(' 400 ')
     await rig.settled()
     expect(rig.settlement.outcome).toBe('client_left')
   })

@@ -60,7 +60,11 @@ describe.skipIf(HAPROXY === undefined)('a real HAProxy (skipped: not installed)'
 
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), 'sluice-haproxy-'))
-    backend = createServer((socket) => socket.end('HTTP/1.0 200 OK\r\n\r\n'))
+    backend = createServer((socket) => {
+      // HAProxy hangs up on a check as soon as it has read enough.
+      socket.on('error', () => {})
+      socket.end('HTTP/1.0 200 OK\r\n\r\n')
+    })
     await listenOnLoopback(backend)
     const example = await readFile(EXAMPLE, 'utf8')
     const config = example
