@@ -107,7 +107,10 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
   return { slackMs, tpotMs, renewalMs: tokens > 0 ? renewingMs / tokens : 0 }
 }
 
-/** Also notes its whole expected length. */
+/**
+ * Also notes its whole expected length, given how far it is. Streams found running are longer than most, so a batch is
+ * said to be renewed a little too slowly; the exact figure kept batches too small wherever there was too much work.
+ */
 function leftOf(streams: Streams, row: number, madeTokens: Tokens): Tokens {
   const sinceTokens = madeTokens - (streams.readTokens[row] ?? 0)
   const known = streams.leftTokens[row] ?? 0
