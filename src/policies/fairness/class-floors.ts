@@ -1,5 +1,6 @@
 /** Keeps a floor for each class of one pool: a part of its requests goes before others, however costly they are. */
 import type { Ms, Ratio, Tokens } from '../../core/units.ts'
+import { Fading } from './fading.ts'
 
 /** Part of its requests that no class loses to others, as long as all floors together stay within their bound. */
 const FLOOR_RATIO: Ratio = 0.05
@@ -7,8 +8,6 @@ const FLOOR_RATIO: Ratio = 0.05
 const MOST_OWED = 100
 /** Part of the tokens served that floors may take. */
 const MOST_TAKEN_RATIO: Ratio = 0.2
-/** Half of what was served is forgotten after this, in ms. */
-const HALF_LIFE_MS: Ms = 10_000
 
 /**
  * The rule that keeps most requests gives up the costly first, so a class of long prompts could lose all of them. Each
@@ -20,7 +19,7 @@ export class ClassFloors {
   #served: Tokens = 0
   /** What of it was owed. */
   #taken: Tokens = 0
-  #fadedAtMs: Ms | undefined
+  readonly #memory = new Fading()
 
   offered(className: string): void {
     this.#owed.set(className, Math.min(MOST_OWED, (this.#owed.get(className) ?? 0) + FLOOR_RATIO))
@@ -56,10 +55,9 @@ export class ClassFloors {
   }
 
   #fade(nowMs: Ms): void {
-    const keepRatio = 2 ** (-Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs)) / HALF_LIFE_MS)
-    this.#fadedAtMs = Math.max(nowMs, this.#fadedAtMs ?? nowMs)
-    this.#served *= keepRatio
-    this.#taken *= keepRatio
+    const leftRatio = this.#memory.pass(nowMs)
+    this.#served *= leftRatio
+    this.#taken *= leftRatio
   }
 }
 

@@ -1,8 +1,7 @@
 /** Shares the tokens of one pool between its tenants: who has had most for its share is refused first. */
 import { clamp, type Ms, type Ratio, type Tokens } from '../../core/units.ts'
+import { Fading } from './fading.ts'
 
-/** Half of what was served is forgotten after this, in ms: longer than most answers, short beside an hour's quota. */
-const HALF_LIFE_MS: Ms = 10_000
 /** A tenant that asked for nothing for this long has no part in the shares, in ms. */
 const IDLE_MS: Ms = 10_000
 /** The most that a tenant can be behind, as part of what its share has brought it within memory. */
@@ -30,7 +29,7 @@ export class TenantShares {
   /** Those unseen for longest first. */
   readonly #accounts = new Map<string, Account>()
   #served: Tokens = 0
-  #fadedAtMs: Ms | undefined
+  readonly #memory = new Fading()
 
   /** Tenants with an account. */
   get tenants(): number {
@@ -117,18 +116,12 @@ export class TenantShares {
       shares += account.share
     }
     if (shares === 0) return { top: 0, width: 0 }
-    return { top, width: (CREDIT_RATIO * this.#servedAt(nowMs)) / shares }
-  }
-
-  /** What was served, as far as it is remembered then. */
-  #servedAt(nowMs: Ms): Tokens {
-    const spanMs = Math.max(0, nowMs - (this.#fadedAtMs ?? nowMs))
-    return this.#served * 2 ** (-spanMs / HALF_LIFE_MS)
+    const servedTokens = this.#served * this.#memory.leftRatio(nowMs)
+    return { top, width: (CREDIT_RATIO * servedTokens) / shares }
   }
 
   #fade(nowMs: Ms): void {
-    this.#served = this.#servedAt(nowMs)
-    this.#fadedAtMs = Math.max(nowMs, this.#fadedAtMs ?? nowMs)
+    this.#served *= this.#memory.pass(nowMs)
   }
 }
 
