@@ -2,6 +2,8 @@
 
 /** A span or an instant in milliseconds. Instants (`…AtMs`) share one monotonic origin per process. */
 export type Ms = number
+/** The longest delay that Node's timers take, in ms; a longer one would fire at once. */
+export const MAX_DELAY_MS: Ms = 2 ** 31 - 1
 /** A count of model tokens; estimates may be fractional until they are shown. */
 export type Tokens = number
 /** A share between 0 and 1. */

@@ -34,6 +34,9 @@ const PASSED_HEADERS = [
   'x-compute-time',
 ]
 
+/** Refusals that end the connection too: nothing more is taken, or the rest of an upload may never come. */
+const CLOSING: readonly ErrorCode[] = ['draining', 'request_timeout']
+
 export class ClientAnswer {
   readonly dialect: Dialect
   /** True once the client is gone and nothing can be said any more. */
@@ -142,12 +145,8 @@ export class ClientAnswer {
     this.#outgoing.destroy()
   }
 
-  /** Says no: with a status when none is out, else as an event. `closing` also ends the connection. */
-  refuse(
-    code: ErrorCode,
-    message: string,
-    options: { retryAfterMs?: Ms | undefined; closing?: boolean } = {},
-  ): void {
+  /** Says no: with a status when none is out, else as an event. */
+  refuse(code: ErrorCode, message: string, options: { retryAfterMs?: Ms | undefined } = {}): void {
     if (this.#ended || this.left) return
     const { dialect } = this
     if (this.started) {
@@ -157,7 +156,8 @@ export class ClientAnswer {
     this.#ended = true
     const refusal = refusalOf({ code, message, dialect, retryAfterMs: options.retryAfterMs }, this.#rng)
     const lingering = this.#unreadIsLarge()
-    if (lingering || options.closing === true) this.#headers.connection = 'close'
+    const closing = CLOSING.includes(code)
+    if (lingering || closing) this.#headers.connection = 'close'
     this.#head(refusal.status, {
       ...refusal.headers,
       'content-length': Buffer.byteLength(refusal.body),
@@ -165,7 +165,7 @@ export class ClientAnswer {
     if (!this.#incoming.complete) {
       this.#incoming.resume()
       // Whoever still reads the upload is not told by Node that its connection goes.
-      if (options.closing === true) this.#outgoing.once('close', () => this.#incoming.destroy())
+      if (closing) this.#outgoing.once('close', () => this.#incoming.destroy())
     }
     if (lingering) {
       this.#outgoing.write(refusal.body)

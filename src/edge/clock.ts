@@ -1,5 +1,5 @@
 /** The edge's own clock and timers, handed in so that tests can turn them by hand. */
-import type { Ms } from '../core/units.ts'
+import { MAX_DELAY_MS, type Ms } from '../core/units.ts'
 
 export interface Clock {
   /** Monotonic, in ms since an origin that the whole Sluice shares. */
@@ -8,10 +8,7 @@ export interface Clock {
   after(delayMs: Ms, fire: () => void): () => void
 }
 
-/** The longest delay that Node's timers take, in ms; a longer wish wakes early and is set anew. */
-export const MAX_DELAY_MS: Ms = 2 ** 31 - 1
-
-/** The real one. Its timers keep no process alive. */
+/** The real one. Its timers keep no process alive; a longer wish than they take wakes early and is set anew. */
 export const systemClock: Clock = {
   nowMs: () => performance.now(),
   after(delayMs, fire) {

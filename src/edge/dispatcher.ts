@@ -241,7 +241,7 @@ export class Dispatcher implements RelayOwner {
     retryAfterMs?: Ms,
   ): void {
     const answer = this.#stories.get(requestId)?.answer
-    answer?.refuse(code, message, { retryAfterMs, closing: code === 'draining' })
+    answer?.refuse(code, message, { retryAfterMs })
   }
 
   /** The gate has failed on that event, so no settlement will end its story. */

@@ -217,10 +217,7 @@ export class Edge {
       const message = known
         ? error.message
         : 'a fault of Sluice itself; its log has a line `fault` with the cause'
-      answer.refuse(code, message, {
-        retryAfterMs,
-        closing: code === 'draining' || code === 'request_timeout',
-      })
+      answer.refuse(code, message, { retryAfterMs })
     }
   }
 
@@ -294,7 +291,7 @@ export class Edge {
   #endAll(): void {
     this.dispatcher.endAll()
     for (const forward of this.#forwards) forward.end()
-    for (const answer of this.#answers)
-      answer.refuse('draining', 'this Sluice is shutting down', { closing: true })
+    // Uploads are left.
+    for (const answer of this.#answers) answer.refuse('draining', 'this Sluice is shutting down')
   }
 }

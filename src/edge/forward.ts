@@ -101,7 +101,7 @@ export class Forward implements UpstreamHandler {
   #giveUp(code: ErrorCode, message: string): void {
     if (this.#over) return
     if (this.#answer.started) this.#answer.cut()
-    else this.#answer.refuse(code, message, { closing: code === 'draining' })
+    else this.#answer.refuse(code, message)
     this.#finish()
     this.#stream?.abort()
   }

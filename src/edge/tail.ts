@@ -1,7 +1,6 @@
 /** Hands the last bytes of an answer over at the client's pace, and gives up on a client that takes none. */
 import type { ServerResponse } from 'node:http'
-import type { Ms } from '../core/units.ts'
-import { MAX_DELAY_MS } from './clock.ts'
+import { MAX_DELAY_MS, type Ms } from '../core/units.ts'
 
 /** What the client must take in one stall limit, so that a slow one is told from one that stands still. */
 const PIECE_BYTES = 64 * 1024

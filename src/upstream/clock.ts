@@ -1,5 +1,5 @@
 /** Time and timers as this folder sees them, so that tests can hold both in their hands. */
-import type { Ms } from '../core/units.ts'
+import { MAX_DELAY_MS, type Ms } from '../core/units.ts'
 
 /** Stops what it was given for; idempotent. */
 export type Stop = () => void
@@ -12,9 +12,6 @@ export interface Clock {
   /** Calls `run` every `periodMs` until stopped. */
   every(periodMs: Ms, run: () => void): Stop
 }
-
-/** The longest delay that Node's timers take, in ms; a longer one would fire at once. */
-const MAX_DELAY_MS: Ms = 2 ** 31 - 1
 
 /** The real one. Its timers don't keep the process alive by themselves. */
 export const systemClock: Clock = {
