@@ -11,6 +11,7 @@ import type { Offer, ReplicaId } from './request.ts'
 import { RerouteBudget } from './reroute-budget.ts'
 import type { GateState, Intent, Scheduler } from './scheduler.ts'
 import { settleInFlight, settleWaiter } from './settlement.ts'
+import { surplusOf } from './surplus.ts'
 import { TenantLimiter } from './tenant-limiter.ts'
 import type { Ms } from './units.ts'
 import { newWaiter, secondWaiter, type Waiter, WaitingRoom } from './waiting-room.ts'
@@ -130,11 +131,6 @@ export class Gate {
       this.#refuse(waiter, { reason: 'tenant_limit', retryAfterMs, candidates: [] }, nowMs)
       return
     }
-    if (!this.#waiting.fits(offer, this.#settings.waiting)) {
-      this.#leave(offer)
-      this.#refuse(waiter, this.#refusal('waiting_full', offer, nowMs), nowMs)
-      return
-    }
     this.#waiting.add(waiter)
     this.#advisory.ask(offer.requestId, this.state, nowMs)
   }
@@ -214,6 +210,9 @@ export class Gate {
       if (plan.intents.length === 0) break
       for (const intent of plan.intents) this.#carryOut(intent, nowMs)
     }
+    // Only now: who is sent on or refused at once takes no place from anybody.
+    for (const waiter of surplusOf(this.#waiting, this.#settings.waiting, nowMs))
+      this.#shedWaiter(waiter, this.#refusal('waiting_full', waiter.offer, nowMs), nowMs)
     this.#wake(wakeAtMs, nowMs)
   }
 

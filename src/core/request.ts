@@ -83,3 +83,18 @@ export function ttftTargetMs(slo: SloClass, promptTokens: Tokens): Ms | undefine
 export function hasTargets(slo: SloClass): boolean {
   return slo.ttftMs !== undefined || slo.tpotMs !== undefined || slo.e2eMs !== undefined
 }
+
+/**
+ * The latest first token that can still keep the promise if decoding takes `decodeMs`, an instant; undefined when
+ * nothing is promised of it. With 0 only facts count: once it has passed the promise is broken for certain.
+ */
+export function firstTokenDeadlineAtMs(offer: Offer, decodeMs: Ms = 0): Ms | undefined {
+  const { slo, receivedAtMs } = offer
+  if (!hasTargets(slo)) return undefined
+  let spanMs = offer.steerTtftMs ?? ttftTargetMs(slo, offer.promptTokens) ?? Number.POSITIVE_INFINITY
+  if (slo.e2eMs !== undefined) spanMs = Math.min(spanMs, slo.e2eMs - decodeMs)
+  if (!offer.streamed && slo.e2eMs === undefined && slo.ttftMs === undefined) return undefined
+  const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY
+  const atMs = Math.min(receivedAtMs + spanMs, clientGoneAtMs)
+  return Number.isFinite(atMs) ? atMs : undefined
+}

@@ -52,4 +52,12 @@ export class WaitingLine {
     }
     return found.reverse()
   }
+
+  /** Who waits, the latest first. */
+  *latestFirst(): Generator<Place> {
+    for (let at = this.#places.length - 1; at >= 0; at--) {
+      const place = this.#places[at]
+      if (place?.waits === true) yield place
+    }
+  }
 }

@@ -1,5 +1,4 @@
 /** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
-import type { WaitingLimits } from './gate-settings.ts'
 import type { InFlight } from './ledger.ts'
 import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
 import type { Ms, Tokens } from './units.ts'
@@ -84,13 +83,20 @@ export class WaitingRoom {
     return this.#lines.get(pool)?.waiting ?? 0
   }
 
-  /** True when one more of that size stays within the limits. */
-  fits(offer: Offer, limits: WaitingLimits): boolean {
-    return (
-      this.#waiters.size + 1 <= limits.requests &&
-      this.#bytes + offer.bodyBytes <= limits.bytes &&
-      this.#tokens + offer.promptTokens <= limits.tokens
-    )
+  /** Who waits, the latest first. */
+  *latestFirst(): Generator<Waiter> {
+    const lines = [...this.#lines.values()].map((line) => {
+      const places = line.latestFirst()
+      return { places, next: places.next() }
+    })
+    for (;;) {
+      const [first, ...others] = lines.filter(({ next }) => next.done !== true)
+      if (first === undefined) return
+      const serialOf = (line: typeof first): number => (line.next.value as Place).serial
+      const latest = others.reduce((one, other) => (serialOf(other) > serialOf(one) ? other : one), first)
+      yield (latest.next.value as Place).waiter
+      latest.next = latest.places.next()
+    }
   }
 
   /** Throws when a request of that id waits: a caller's bug. */

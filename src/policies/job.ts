@@ -1,6 +1,6 @@
 /** A waiting request as a decision sees it: its deadline for the first token, its work, its worth. */
 import type { ReplicaId } from '../core/request.ts'
-import { hasTargets, ttftTargetMs } from '../core/request.ts'
+import { firstTokenDeadlineAtMs, hasTargets } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import type { Standing } from './fairness/pool-fairness.ts'
@@ -75,9 +75,9 @@ export function jobOf(
   const made = facts.job
   if (made?.value === value && made.owed === owed && (made.breaksAtMs ?? Number.POSITIVE_INFINITY) > nowMs)
     return made
-  const deadlineAtMs = firstTokenDeadlineAtMs(waiter, facts.e2eTokens * typicalStepMs)
+  const deadlineAtMs = firstTokenDeadlineAtMs(offer, facts.e2eTokens * typicalStepMs)
   // Only a fact breaks a promise, never a guess of how long the answer will be.
-  const breaksAtMs = firstTokenDeadlineAtMs(waiter, 0)
+  const breaksAtMs = firstTokenDeadlineAtMs(offer)
   const late = broken(learnt).has(waiter) || (breaksAtMs !== undefined && breaksAtMs <= nowMs)
   if (late) broken(learnt).set(waiter, true)
   const job = {
@@ -109,17 +109,4 @@ export function nextLossAtMs(jobs: readonly Job[], afterMs: Ms): Ms {
 /** Prompt tokens that the replica would have to compute; at least one. */
 export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
   return Math.max(1, job.waiter.offer.promptTokens - (job.cachedTokens.get(replicaId) ?? 0))
-}
-
-function firstTokenDeadlineAtMs(waiter: Waiter, decodeMs: Ms): Ms | undefined {
-  const { offer } = waiter
-  const { slo, receivedAtMs } = offer
-  if (!hasTargets(slo)) return undefined
-  let spanMs = offer.steerTtftMs ?? ttftTargetMs(slo, offer.promptTokens) ?? Number.POSITIVE_INFINITY
-  if (slo.e2eMs !== undefined) spanMs = Math.min(spanMs, slo.e2eMs - decodeMs)
-  if (!offer.streamed && slo.e2eMs === undefined && slo.ttftMs === undefined) return undefined
-  const deadlineAtMs = receivedAtMs + spanMs
-  const clientGoneAtMs = offer.clientDeadlineAtMs ?? Number.POSITIVE_INFINITY
-  const atMs = Math.min(deadlineAtMs, clientGoneAtMs)
-  return Number.isFinite(atMs) ? atMs : undefined
 }

@@ -152,6 +152,31 @@ describe('an offer', () => {
     expect(shed).toMatchObject({ kind: 'shed', reason: 'waiting_full' })
     expect(shed?.kind === 'shed' && (shed.retryAfterMs ?? 0) > 0).toBe(true)
   })
+
+  it('goes on to an open replica however full the waiting room is', () => {
+    const settings = settingsOf({ waiting: { requests: 1, bytes: 1e6, tokens: 1e6 } })
+    const valve = { open: false }
+    const gate = gateWith({ settings, scheduler: holding(valve) }, ['r1'])
+    gate.handle({ kind: 'offer', offer: someOffer() }, 0)
+    valve.open = true
+    const effects = gate.handle({ kind: 'offer', offer: someOffer() }, 1)
+    expect(effects.filter(({ kind }) => kind === 'dispatch')).toHaveLength(2)
+    expect(effects.filter(({ kind }) => kind === 'shed')).toEqual([])
+  })
+
+  it('takes the place of one to whom nothing is promised', () => {
+    const settings = settingsOf({ waiting: { requests: 1, bytes: 1e6, tokens: 1e6 } })
+    const gate = gateWith({ settings, scheduler: holding({ open: false }) })
+    const batch = someOffer({ slo: sloOf({ overload: 'wait', maxWaitMs: 60_000 }) })
+    gate.handle({ kind: 'offer', offer: batch }, 0)
+    const effects = gate.handle({ kind: 'offer', offer: someOffer() }, 1)
+    expect(effects).toMatchObject([
+      { kind: 'shed', requestId: batch.requestId, reason: 'waiting_full' },
+      { kind: 'settled', settlement: { outcome: 'shed', shedReason: 'waiting_full' } },
+      { kind: 'wakeAt' },
+    ])
+    expect(gate.state.waiting.requests).toBe(1)
+  })
 })
 
 describe('progress', () => {

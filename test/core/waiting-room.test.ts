@@ -5,16 +5,14 @@ import { newWaiter, WaitingRoom } from '../../src/core/waiting-room.ts'
 import { sloOf } from '../slo/facts.ts'
 import { someOffer } from './core-rig.ts'
 
-const LIMITS = { requests: 3, bytes: 1000, tokens: 500 }
-
 describe('the waiting room', () => {
-  it('fits up to and including each limit', () => {
+  it('tells who waits from the latest to the first, over all pools', () => {
     const room = new WaitingRoom()
-    expect(room.fits(someOffer({ bodyBytes: 1000, promptTokens: 500 }), LIMITS)).toBe(true)
-    expect(room.fits(someOffer({ bodyBytes: 1001, promptTokens: 1 }), LIMITS)).toBe(false)
-    expect(room.fits(someOffer({ bodyBytes: 1, promptTokens: 501 }), LIMITS)).toBe(false)
-    for (let i = 0; i < 3; i++) room.add(newWaiter(someOffer({ bodyBytes: 1, promptTokens: 1 }), 0))
-    expect(room.fits(someOffer({ bodyBytes: 1, promptTokens: 1 }), LIMITS)).toBe(false)
+    const waiters = ['m', 'm', 'other', 'm', 'other'].map((pool) => newWaiter(someOffer({ pool }), 0))
+    for (const waiter of waiters) room.add(waiter)
+    const [, gone] = waiters
+    room.remove(gone?.offer.requestId ?? '')
+    expect([...room.latestFirst()]).toEqual(waiters.filter((waiter) => waiter !== gone).reverse())
   })
 
   it('refuses a second waiter of the same id and changes nothing', () => {

@@ -204,8 +204,8 @@ export class GateWorld {
     const { requests, bytes, tokens } = this.settings.waiting
     const within = waiting.requests <= requests && waiting.bytes <= bytes && waiting.tokens <= tokens
     must(
-      event.kind !== 'offer' || within || !this.gate.state.waiting.get(event.offer.requestId),
-      'the room is within its limits',
+      within || [...waiting].every(({ attempt }) => attempt === 2),
+      'the room is within its limits, but for second attempts',
     )
     const expiryAtMs = waiting.nextExpiryAtMs() ?? Number.POSITIVE_INFINITY
     const woken =
