@@ -1,7 +1,7 @@
 /** llm-d's probabilistic admitter: refuses at once, and the likelier the fuller the engines say they are. */
 import type { Plan, Scheduler } from '../../core/scheduler.ts'
-import { eligible, noReplica, passive, plainView } from './passive.ts'
-import { lowest } from './queue.ts'
+import { eligible, noReplica, passive, plainView } from '../plain/passive.ts'
+import { lowest } from '../plain/queue.ts'
 import { poolSaturation, type SaturationOptions } from './saturation.ts'
 
 /** p = min(1, factor * saturation^power), for work that may be shed; llm-d: 300 and 5. */

@@ -8,7 +8,7 @@ import { decodeStepMs, type StepPrior } from '../../estimate/step-model.ts'
 import { leastTrusted } from '../../estimate/trust.ts'
 import { Learnt } from '../learnt.ts'
 import { engineTtftMs, isIdle, type Outlook, outlook } from '../outlook.ts'
-import { eligible, noReplica, passive, plainView } from './passive.ts'
+import { eligible, noReplica, passive, plainView } from '../plain/passive.ts'
 
 /**
  * After SCORPIO (arXiv 2505.23022): both guards, with our estimator, so that policies are compared and not predictors.

@@ -1,4 +1,4 @@
-/** One queue before all replicas with a longest wait: what every rival that holds requests has in common. */
+/** One queue before all replicas with a longest wait: what schedulers that plan nothing have in common. */
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { CandidateView } from '../../core/records.ts'
 import type { PoolId } from '../../core/request.ts'
