@@ -15,7 +15,12 @@ const NO_REROUTE = { settings: { rerouteBudgetRatio: 0 } }
 
 const VARIANTS = './variants.mjs'
 const SLUICE = '../../dist/policies/sluice.js'
-const rival = (name) => ({ kind: 'rival', module: `../../dist/policies/rivals/${name}.js` })
+/** What ships as part of the product too. */
+const PLAIN = ['round-robin', 'least-outstanding']
+const rival = (name) => ({
+  kind: 'rival',
+  module: `../../dist/policies/${PLAIN.includes(name) ? 'plain' : 'rivals'}/${name}.js`,
+})
 
 /** `make(module, setting, { arm, scenario, requests, solo })` gives the scheduler and what the arm asks of the fleet. */
 export const ARMS = {

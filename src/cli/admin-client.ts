@@ -1,9 +1,6 @@
 /** Asks the admin port of a running Sluice, for commands that show what it says. */
 import { Option } from 'commander'
-import { camelCased } from '../admin/key-case.ts'
-import type { Overview } from '../admin/overview/overview.ts'
 import type { Ms } from '../core/units.ts'
-import type { RingEntry } from '../telemetry/decision-ring.ts'
 
 export interface AdminAddress {
   readonly url: string
@@ -24,15 +21,18 @@ export function adminOptions(): readonly Option[] {
   ]
 }
 
-/** Everything that the console shows now; decisions are null without the right token. Rejects with what to do. */
-export async function fetchOverview(address: AdminAddress): Promise<Overview> {
-  return (await ask(address, '/overview')) as Overview
+/**
+ * Everything that the console shows now, in the words of the port: an `Overview` once it is `camelCased`. Decisions are
+ * null without the right token. Rejects with what to do.
+ */
+export function fetchOverview(address: AdminAddress): Promise<unknown> {
+  return ask(address, '/overview')
 }
 
-/** What is held of one request: an entry, or none. */
-export async function fetchStory(address: AdminAddress, requestId: string): Promise<RingEntry | undefined> {
+/** What is held of one request, likewise: a `RingEntry`, or none. */
+export async function fetchStory(address: AdminAddress, requestId: string): Promise<unknown> {
   const path = `/decisions?limit=1&request_id=${encodeURIComponent(requestId)}`
-  const { decisions } = (await ask(address, path)) as { readonly decisions: readonly RingEntry[] }
+  const { decisions } = (await ask(address, path)) as { readonly decisions: readonly unknown[] }
   return decisions[0]
 }
 
@@ -49,7 +49,7 @@ async function ask({ url, token }: AdminAddress, path: string): Promise<unknown>
   const found: unknown = await answer.json().catch(() => undefined)
   if (!answer.ok || found === undefined)
     throw new Error(`${url} answers ${answer.status} to ${path}: that is not the admin port of this version`)
-  return camelCased(found)
+  return found
 }
 
 function reasonOf(error: unknown): string {

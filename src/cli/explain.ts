@@ -1,7 +1,8 @@
 /** `sluice explain`: one request's story, as the running Sluice remembers it. */
 import { Command, Option } from 'commander'
 import pc from 'picocolors'
-import { snakeCased } from '../admin/key-case.ts'
+import { camelCased } from '../admin/key-case.ts'
+import type { RingEntry } from '../telemetry/decision-ring.ts'
 import { type AdminAddress, adminOptions, fetchStory } from './admin-client.ts'
 import { storyText } from './explain-text.ts'
 import { systemTerminal, type Terminal } from './terminal.ts'
@@ -38,8 +39,8 @@ export function explainCommand(terminal: Terminal = systemTerminal): Command {
         terminal.exitWith(1)
         return
       }
-      if (flags.format === 'json') terminal.out(`${JSON.stringify(snakeCased(story), null, 2)}\n`)
-      else terminal.out(storyText(story, pc.createColors(terminal.colors)))
+      if (flags.format === 'json') terminal.out(`${JSON.stringify(story, null, 2)}\n`)
+      else terminal.out(storyText(camelCased(story) as RingEntry, pc.createColors(terminal.colors)))
     })
   for (const option of adminOptions()) command.addOption(option)
   return command

@@ -1,7 +1,7 @@
 /** `sluice top`: what the console shows, in a terminal. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, InvalidArgumentError, Option } from 'commander'
-import { snakeCased } from '../admin/key-case.ts'
+import { camelCased } from '../admin/key-case.ts'
 import type { Overview } from '../admin/overview/overview.ts'
 import type { Ms } from '../core/units.ts'
 import { type AdminAddress, adminOptions, fetchOverview } from './admin-client.ts'
@@ -65,13 +65,16 @@ async function printPlain(flags: Flags, terminal: Terminal): Promise<void> {
       await sleep(flags.every)
       if (flags.format === 'text') terminal.out('\n')
     }
-    const overview = await fetchOverview(flags)
+    const told = await fetchOverview(flags)
     terminal.out(
-      flags.format === 'json'
-        ? `${JSON.stringify(snakeCased(overview))}\n`
-        : topText(overview, view, PLAIN_COLUMNS),
+      flags.format === 'json' ? `${JSON.stringify(told)}\n` : topText(read(told), view, PLAIN_COLUMNS),
     )
   }
+}
+
+/** What the admin port has told, in the words of the code. */
+function read(told: unknown): Overview {
+  return camelCased(told) as Overview
 }
 
 /** Draws, asks again, and obeys keys, until a key or the count ends it. */
@@ -93,7 +96,7 @@ class LiveTop {
 
   /** Rejects when there is no first answer: then there is nothing to show. */
   async run(): Promise<void> {
-    this.#overview = await fetchOverview(this.#flags)
+    this.#overview = read(await fetchOverview(this.#flags))
     const end = () => this.#ended.abort()
     process.once('SIGTERM', end)
     this.#tty.open(
@@ -126,7 +129,7 @@ class LiveTop {
 
   async #ask(): Promise<void> {
     try {
-      this.#overview = await fetchOverview(this.#flags)
+      this.#overview = read(await fetchOverview(this.#flags))
       this.#trouble = undefined
     } catch (error) {
       this.#trouble = error instanceof Error ? error.message : String(error)

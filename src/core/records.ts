@@ -17,7 +17,7 @@ export interface CandidateView {
   readonly uncachedTokens: Tokens
   readonly backlogTokens: Tokens
   readonly runningSequences: number
-  /** Predicted peak of KV use if admitted, 0 to 1. */
+  /** Predicted peak of KV use if admitted, over the capacity. */
   readonly kvPeakRatio?: Ratio
   /** Prefill stall that the running streams there can still bear, in ms. */
   readonly bearableStallMs?: Ms

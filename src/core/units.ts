@@ -6,7 +6,7 @@ export type Ms = number
 export const MAX_DELAY_MS: Ms = 2 ** 31 - 1
 /** A count of model tokens; estimates may be fractional until they are shown. */
 export type Tokens = number
-/** A share between 0 and 1. */
+/** One amount over another of its kind: a share from 0 to 1, or a factor (`speedRatio`, `lengthRatio`), which may be larger. */
 export type Ratio = number
 
 /** Returns `value` when it is a finite number, else throws a RangeError that names it: a caller's bug. */

@@ -1,7 +1,8 @@
 /** Advises on an engine's settings by its step model: token budget, batch, prefill duty, speculation, hopeless promises. */
 import type { AdvisedState, ClassAdvice, EngineAdvice } from '../core/engine-advice.ts'
 import { type SloClass, ttftTargetMs } from '../core/request.ts'
-import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
+import { clamp, type Ms, type Tokens } from '../core/units.ts'
+import { TPOT_USE_RATIO } from './margins.ts'
 import {
   decodeStepMs,
   guessesMs,
@@ -28,8 +29,6 @@ export interface AdvisedEngine extends AdvisedState {
 /** Guessing as it is usually set up: tokens guessed a step, share of right ones, cost of a guess in decode steps. */
 export const USUAL_SPECULATION = { draftTokens: 4, acceptanceRatio: 0.7, draftCostRatio: 0.05 } as const
 
-/** Part of a TPOT target that a steady state may use up, as everywhere else. */
-const USE_RATIO: Ratio = 0.95
 /** Prompts, budgets and batches are looked for up to here. */
 const MOST_TOKENS: Tokens = 1_000_000
 const MOST_SEQUENCES = 4096
@@ -98,7 +97,7 @@ function isInTime(
 function paceAdvice(model: StepModel, { tpotMs }: SloClass, engine: AdvisedEngine) {
   if (tpotMs === undefined) return {}
   const { contextTokens, budgetTokens } = engine
-  const targetMs = USE_RATIO * tpotMs
+  const targetMs = TPOT_USE_RATIO * tpotMs
   const room = Math.min(MOST_SEQUENCES, engine.slots, engine.kvCapacityTokens / Math.max(1, contextTokens))
   const stepOf = (batch: number): Ms => decodeStepMs(model, batch, batch * contextTokens)
   const largestBatch = largest(Math.floor(room), (batch) => stepOf(batch) <= targetMs)

@@ -2,6 +2,7 @@
 import type { OfferedStream } from '../core/demand.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
+import { KV_USE_RATIO, TPOT_USE_RATIO } from './margins.ts'
 import { chunksMs, decodeStepMs, joiningSteps, requestOverheadMs, type StepModel } from './step-model.ts'
 
 /** What the engine allows; Infinity where nobody knows. */
@@ -11,8 +12,6 @@ export interface ReplicaRoom {
   readonly chunkTokens: Tokens
 }
 
-/** Part of a TPOT target and of the KV cache that a steady state may use up; batches vary around their mean. */
-const USE_RATIO: Ratio = 0.95
 /** Standard deviations of a batch above its mean that must still find a slot; its size varies as a Poisson number. */
 const SLOT_DEVIATIONS = 2
 /** A first token waits for the step that runs, half of it on average, and then for its own. */
@@ -50,7 +49,7 @@ function holds(
   if (steady === undefined) return false
   const { batch, contextTokens, stepMs } = steady
   if (batch + SLOT_DEVIATIONS * Math.sqrt(batch) > room.slots) return false
-  if (contextTokens > USE_RATIO * room.kvCapacityTokens) return false
+  if (contextTokens > KV_USE_RATIO * room.kvCapacityTokens) return false
   const total = demand.reduce((sum, stream) => sum + stream.requestsPerSec, 0)
   return demand.every((stream) => {
     if (!hasTargets(stream.slo) || stream.requestsPerSec < NEGLIGIBLE_RATIO * total) return true
@@ -59,7 +58,7 @@ function holds(
     const wholeMs = ttftMs + stepMs * Math.max(0, outputTokens / sequences - 1)
     return (
       ttftMs <= (ttftTargetMs(slo, promptTokens) ?? Number.POSITIVE_INFINITY) &&
-      stepMs <= USE_RATIO * (slo.tpotMs ?? Number.POSITIVE_INFINITY) &&
+      stepMs <= TPOT_USE_RATIO * (slo.tpotMs ?? Number.POSITIVE_INFINITY) &&
       wholeMs <= (slo.e2eMs ?? Number.POSITIVE_INFINITY)
     )
   })

@@ -16,6 +16,8 @@ const DECODE_WINDOW_STEPS = 8
 const MIN_DECODE_STEPS = 2
 /** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
 const PREFILL_WINDOW_CHUNKS = 2
+/** The token budget of a step that is assumed of an engine that tells none: vLLM's smallest default. */
+export const UNTOLD_BUDGET_TOKENS: Tokens = 2048
 /** First tokens closer together than this left the engine in one step, in ms. */
 const SAME_STEP_MS: Ms = 1
 
@@ -184,9 +186,9 @@ export function windowsReleased(
   else if (windows.prefill !== undefined) windows.prefill.spoilt = true
 }
 
-/** Prompt tokens of one full chunk there: the batch limit less what decodes, 2048 when nobody said. */
+/** Prompt tokens of one full chunk there: the token budget less what decodes. */
 export function chunkTokens(ledger: ReplicaLedger): Tokens {
-  const { maxNumBatchedTokens: budget = 2048, prefillEngines } = ledger.report.limits
+  const { maxNumBatchedTokens: budget = UNTOLD_BUDGET_TOKENS, prefillEngines } = ledger.report.limits
   if (prefillEngines !== undefined) return budget
   return Math.max(16, budget - ledger.decodingSequences)
 }

@@ -3,7 +3,6 @@ import { takesWork } from '../core/eligible.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { CandidateView } from '../core/records.ts'
 import type { PoolId, ReplicaId } from '../core/request.ts'
-import { OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
@@ -14,6 +13,7 @@ import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
 import { hasIdle, leavesRoom, meansToSend, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf, nextLossAtMs } from './job.ts'
+import { noReplica } from './no-replica.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
 import type { Placed } from './ordering/moore-hodgson.ts'
 import { type Outlook, outlook } from './outlook.ts'
@@ -188,19 +188,8 @@ export function takers(replicas: GateState['replicas'], pool: PoolId): readonly 
 
 /** Nobody takes work: promises are refused at once, the rest may wait for a replica to come back. */
 function outage({ state, pool }: PoolQuestion): Plan {
-  const intents: Intent[] = []
-  for (const { offer } of state.waiting.of(pool)) {
-    if (offer.slo.overload !== 'shed') continue
-    const { requestId } = offer
-    intents.push({
-      kind: 'shed',
-      requestId,
-      reason: 'no_replica',
-      retryAfterMs: OUTAGE_RETRY_MS,
-      candidates: [],
-    })
-  }
-  return { intents }
+  const promised = state.waiting.of(pool).filter(({ offer }) => offer.slo.overload === 'shed')
+  return { intents: promised.map(noReplica) }
 }
 
 /** Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. */

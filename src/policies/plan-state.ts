@@ -1,6 +1,7 @@
 /** Translates replicas and waiting jobs into the terms of the plan: machines with free instants, work in ms. */
 import type { Ms, Tokens } from '../core/units.ts'
 import { clamp } from '../core/units.ts'
+import { TPOT_USE_RATIO } from '../estimate/margins.ts'
 import {
   decodeStepMs,
   joiningSteps,
@@ -14,7 +15,6 @@ import type { Learnt } from './learnt.ts'
 import type { PlannedOption } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { type Outlook, riskFactor } from './outlook.ts'
-import { TPOT_USE_RATIO } from './residents.ts'
 
 /** Most slots that a plan keeps apart; beyond it they don't bind. */
 const MAX_PLANNED_SLOTS = 512

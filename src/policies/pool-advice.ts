@@ -6,10 +6,9 @@ import type { PoolId, SloClass } from '../core/request.ts'
 import type { GateState } from '../core/scheduler.ts'
 import type { Tokens } from '../core/units.ts'
 import { type AdvisedClass, adviseOn } from '../estimate/engine-advice.ts'
+import { UNTOLD_BUDGET_TOKENS } from '../estimate/step-windows.ts'
 import type { Learnt } from './learnt.ts'
 
-/** vLLM's smallest default, for engines that don't tell. */
-const UNTOLD_BUDGET_TOKENS: Tokens = 2048
 /** The batch and the context that are assumed: a busy replica, and a conversation where nothing was seen yet. */
 export const ADVISED_SEQUENCES = 64
 export const ADVISED_CONTEXT_TOKENS: Tokens = 1000

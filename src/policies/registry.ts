@@ -1,13 +1,13 @@
-/** Every scheduler by name: ours and its rivals; contract tests and the simulator go by this list. */
+/** Every scheduler by name: ours, plain balancers and rivals; contract tests and the simulator go by this list. */
 import type { Scheduler } from '../core/scheduler.ts'
+import { createLeastOutstanding } from './plain/least-outstanding.ts'
+import { createRoundRobin } from './plain/round-robin.ts'
 import { createAimd } from './rivals/aimd.ts'
 import { createConcurrencyLimit } from './rivals/concurrency-limit.ts'
 import { createGradient2 } from './rivals/gradient2.ts'
-import { createLeastOutstanding } from './rivals/least-outstanding.ts'
 import { createLeastPending } from './rivals/least-pending.ts'
 import { createLMetric } from './rivals/lmetric.ts'
 import { createProbabilisticAdmitter } from './rivals/probabilistic-admitter.ts'
-import { createRoundRobin } from './rivals/round-robin.ts'
 import { createSaturationGate } from './rivals/saturation-gate.ts'
 import { createScorpio } from './rivals/scorpio.ts'
 import { createSluice, type SluiceOptions } from './sluice.ts'

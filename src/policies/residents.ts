@@ -2,14 +2,13 @@
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import { TPOT_USE_RATIO } from '../estimate/margins.ts'
 import { cautiousDecodeStepMs, prefillStallMs, type StepModel } from '../estimate/step-model.ts'
 import { chunkTokens } from '../estimate/step-windows.ts'
 import { keptBy } from './kept.ts'
 import type { Learnt } from './learnt.ts'
 import { type Streams, streamsOf } from './streams.ts'
 
-/** Part of each TPOT target that plans may use up; the rest covers what the model does not see. */
-export const TPOT_USE_RATIO = 0.95
 /**
  * Quantile of a stream's remaining length in SLACK: a stream that ends sooner than thought has no time left to catch
  * up. A stall touches the whole batch, so it must be bearable for ninety-nine in a hundred.

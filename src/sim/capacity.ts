@@ -2,7 +2,7 @@
 import type { SloClass } from '../core/request.ts'
 import type { Scheduler } from '../core/scheduler.ts'
 import type { Ms, Ratio } from '../core/units.ts'
-import { createRoundRobin } from '../policies/rivals/round-robin.ts'
+import { createRoundRobin } from '../policies/plain/round-robin.ts'
 import type { Arrivals } from './arrivals.ts'
 import type { ReplicaEngineOptions } from './engine-types.ts'
 import type { Fault } from './faults.ts'

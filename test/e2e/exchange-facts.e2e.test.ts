@@ -1,7 +1,7 @@
 /** What the log is told of an exchange, whatever way it ended: status, finish reason, trace. */
 import { afterEach, describe, expect, it } from 'vitest'
+import { createLeastOutstanding } from '../../src/policies/plain/least-outstanding.ts'
 import { createConcurrencyLimit } from '../../src/policies/rivals/concurrency-limit.ts'
-import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
 import { until } from '../support/deadline.ts'
 import { type Rig, startRig } from '../support/edge-rig.ts'
 

@@ -2,7 +2,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
-import type { Scheduler } from '../../src/core/scheduler.ts'
 import { EngineGroup } from '../../src/estimate/engine-group.ts'
 import { carriedShare } from '../../src/estimate/replica-capacity.ts'
 import {
@@ -23,6 +22,7 @@ import { stepMs } from '../../src/sim/step-time.ts'
 import { generateWorkload } from '../../src/sim/workload.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
+import { learningBeside } from '../support/learning-beside.ts'
 
 const A100 = profile('Llama-3.1-8B/A100-80G-SXM/tp1')
 
@@ -136,15 +136,8 @@ describe('a backlog before engines for prompts alone', () => {
 })
 
 /** A fixed limit in front, learning beside it from nothing. */
-function learning(learnt: Learnt): Scheduler {
-  return {
-    ...createConcurrencyLimit({ maxInFlight: 32, queueMs: 1e9 }),
-    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
-    progress: (ledger, events, nowMs) => learnt.progress(ledger, events, nowMs),
-    firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
-    settled: (inFlight, ledger, report, _, nowMs) => learnt.released(inFlight, ledger, report, nowMs),
-  }
-}
+const learning = (learnt: Learnt) =>
+  learningBeside(createConcurrencyLimit({ maxInFlight: 32, queueMs: 1e9 }), learnt)
 
 function learn(engine: EngineProfile, pools: Disaggregation, perSec: number, seed: number): StepModel {
   const learnt = new Learnt({})

@@ -1,6 +1,5 @@
 /** What is learnt of a simulated engine from the stream alone, against the profile that made it. */
 import { describe, expect, it } from 'vitest'
-import type { Scheduler } from '../../src/core/scheduler.ts'
 import { decodeStepMs, prefillMs, type StepModel } from '../../src/estimate/step-model.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
 import { createConcurrencyLimit } from '../../src/policies/rivals/concurrency-limit.ts'
@@ -9,17 +8,11 @@ import { steadyRate } from '../../src/sim/rates.ts'
 import { simulate } from '../../src/sim/run.ts'
 import { stepMs } from '../../src/sim/step-time.ts'
 import { generateWorkload } from '../../src/sim/workload.ts'
+import { learningBeside } from '../support/learning-beside.ts'
 
-/** A fixed limit in front, learning beside it from nothing: what is learnt must not hang on our own decisions. */
-function learning(learnt: Learnt, maxInFlight: number): Scheduler {
-  return {
-    ...createConcurrencyLimit({ maxInFlight, queueMs: 1e9 }),
-    dispatched: (inFlight, ledger, nowMs) => learnt.dispatched(inFlight, ledger, nowMs),
-    progress: (ledger, events, nowMs) => learnt.progress(ledger, events, nowMs),
-    firstToken: (inFlight, ledger, nowMs) => learnt.firstToken(inFlight, ledger, nowMs),
-    settled: (inFlight, ledger, report, _, nowMs) => learnt.released(inFlight, ledger, report, nowMs),
-  }
-}
+/** A fixed limit in front, learning beside it from nothing. */
+const learning = (learnt: Learnt, maxInFlight: number) =>
+  learningBeside(createConcurrencyLimit({ maxInFlight, queueMs: 1e9 }), learnt)
 
 interface Load {
   readonly perSec: number

@@ -1,14 +1,15 @@
 /** Batch slots are learnt from an engine that shows itself full, again and again or beyond doubt, and from no other. */
 import { describe, expect, it } from 'vitest'
-import { type InFlight, ReplicaLedger } from '../../src/core/ledger.ts'
+import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
 import type { EngineProfile } from '../../src/sim/profiles.ts'
 import { Rng } from '../../src/sim/rng.ts'
 import { simulate } from '../../src/sim/run.ts'
 import type { WorkloadRequest } from '../../src/sim/workload-types.ts'
-import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
+import { reportOf } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
+import { ShownReplica } from '../support/shown-replica.ts'
 
 /** What is believed after pages with so many running and waiting. */
 function slotsAfter(pages: readonly (readonly [running: number, waiting: number])[]): number {
@@ -50,80 +51,27 @@ describe('learnt slots', () => {
   })
 })
 
-/** An engine whose pace has been learnt from one request after the other. */
-class Known {
-  readonly learnt = new Learnt({})
-  readonly ledger: ReplicaLedger
-  nowMs = 0
-  #permitId = 0
-  readonly #inFlights = new Map<number, InFlight>()
-
-  constructor(maxNumSeqs?: number) {
-    const limits = maxNumSeqs === undefined ? {} : { maxNumSeqs }
-    this.ledger = new ReplicaLedger(reportOf('r', { limits }))
-    for (let i = 0; i < 80; i++) {
-      const id = this.send()
-      this.begin(id)
-      for (let round = 0; round < 4; round++) this.stream([id], 8)
-      this.end(id)
-    }
-  }
-
-  send(): number {
-    const id = ++this.#permitId
-    const offer = someOffer({ receivedAtMs: this.nowMs, promptTokens: 200 + 60 * (id % 20) })
-    const inFlight = inFlightOf(id, offer, {
-      replicaId: 'r',
-      dispatchedAtMs: this.nowMs,
-      predictedTtftMs: 40,
-    })
-    this.ledger.dispatch(inFlight)
-    this.learnt.dispatched(inFlight, this.ledger, this.nowMs)
-    this.#inFlights.set(id, inFlight)
-    return id
-  }
-
-  begin(id: number): void {
-    const inFlight = this.#get(id)
-    this.nowMs += 30 + 0.1 * inFlight.offer.promptTokens
-    this.learnt.firstToken(inFlight, this.ledger, this.nowMs)
-    this.ledger.firstToken(id, this.nowMs)
-  }
-
-  end(id: number): void {
-    this.ledger.release(id)
-    const report = { outcome: 'completed', endedAtMs: this.nowMs, contentEvents: 33 } as const
-    this.learnt.released(this.#get(id), this.ledger, report, this.nowMs)
-    this.#inFlights.delete(id)
-  }
-
-  /** So many steps of 20 ms of those streams. */
-  stream(ids: readonly number[], steps: number): void {
-    this.nowMs += steps * 20
-    for (const id of ids) this.ledger.progress(this.#get(id), steps, this.nowMs)
-    this.learnt.progress(this.ledger, ids.length * steps, this.nowMs)
-  }
-
-  #get(id: number): InFlight {
-    const inFlight = this.#inFlights.get(id)
-    if (inFlight === undefined) throw new Error(`${id} is not in flight`)
-    return inFlight
-  }
+/** A replica whose pace has been learnt from one request after the other. */
+function known(maxNumSeqs?: number): { readonly learnt: Learnt; readonly replica: ShownReplica } {
+  const learnt = new Learnt({})
+  const replica = new ShownReplica(learnt, { limits: maxNumSeqs === undefined ? {} : { maxNumSeqs } })
+  replica.serve(80)
+  return { learnt, replica }
 }
 
 describe('slots of an engine that lets a prompt lie', () => {
   const STREAMS = 5
   /** After one page, read so long after two prompts were sent that should have had their first tokens within 40 ms. */
   function slotsSeen(page: readonly [running: number, waiting: number], afterMs: number): number {
-    const engine = new Known()
-    for (let n = 0; n < STREAMS; n++) engine.begin(engine.send())
-    engine.send()
-    engine.send()
+    const { learnt, replica } = known()
+    for (let n = 0; n < STREAMS; n++) replica.begin(replica.send())
+    replica.send()
+    replica.send()
     const [runningRequests, waitingRequests] = page
-    const gauges = { runningRequests, waitingRequests, seenAtMs: engine.nowMs + afterMs }
-    engine.ledger.report = reportOf('r', { limits: {}, gauges })
-    engine.learnt.readGauges(engine.ledger)
-    return engine.learnt.slots(engine.ledger)
+    const gauges = { runningRequests, waitingRequests, seenAtMs: replica.nowMs + afterMs }
+    replica.ledger.report = reportOf('r1', { limits: {}, gauges })
+    learnt.readGauges(replica.ledger)
+    return learnt.slots(replica.ledger)
   }
 
   it('are what runs on the first page that counts all as waiting that has no token, and nobody else', () => {
@@ -137,19 +85,19 @@ describe('slots of an engine that lets a prompt lie', () => {
   })
 
   it('leave trust alone, for however long the engine stays full', () => {
-    const engine = new Known(2)
-    expect(engine.learnt.trust('g', engine.nowMs)).toBe('trusted')
-    const running = [engine.send(), engine.send()]
-    for (const id of running) engine.begin(id)
+    const { learnt, replica } = known(2)
+    expect(learnt.trust('g', replica.nowMs)).toBe('trusted')
+    const running = [replica.send(), replica.send()]
+    for (const id of running) replica.begin(id)
     // Each is sent beyond the slots and begins when one of the two has ended, 20 s later.
     for (let n = 0; n < 40; n++) {
-      const next = engine.send()
-      for (let second = 0; second < 20; second++) engine.stream(running, 50)
-      engine.end(running.shift() ?? 0)
-      engine.begin(next)
+      const next = replica.send()
+      for (let second = 0; second < 20; second++) replica.stream(running, 50)
+      replica.end(running.shift() ?? 0)
+      replica.begin(next)
       running.push(next)
     }
-    expect(engine.learnt.trust('g', engine.nowMs)).toBe('trusted')
+    expect(learnt.trust('g', replica.nowMs)).toBe('trusted')
   })
 })
 

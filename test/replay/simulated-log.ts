@@ -1,7 +1,7 @@
 /** Logs as `serve` would write them, of runs in virtual time. */
 import type { GateEffect } from '../../src/core/effects.ts'
 import type { DecisionRecord, Settlement } from '../../src/core/records.ts'
-import { createRoundRobin } from '../../src/policies/rivals/round-robin.ts'
+import { createRoundRobin } from '../../src/policies/plain/round-robin.ts'
 import { profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'
 import { simulate } from '../../src/sim/run.ts'

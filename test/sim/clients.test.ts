@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Settlement } from '../../src/core/records.ts'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { createRoundRobin } from '../../src/policies/rivals/round-robin.ts'
+import { createRoundRobin } from '../../src/policies/plain/round-robin.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
 import { HAMMERING_CLIENT, SDK_CLIENT, taskOf } from '../../src/sim/clients.ts'
 import { profile } from '../../src/sim/profiles.ts'

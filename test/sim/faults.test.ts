@@ -1,8 +1,8 @@
 /** Faults of a virtual run: each does what it says, from when to when it says. */
 import { describe, expect, it } from 'vitest'
 import type { Scheduler } from '../../src/core/scheduler.ts'
-import { createLeastOutstanding } from '../../src/policies/rivals/least-outstanding.ts'
-import { createRoundRobin } from '../../src/policies/rivals/round-robin.ts'
+import { createLeastOutstanding } from '../../src/policies/plain/least-outstanding.ts'
+import { createRoundRobin } from '../../src/policies/plain/round-robin.ts'
 import { biasedPrior, type Fault } from '../../src/sim/faults.ts'
 import { profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'

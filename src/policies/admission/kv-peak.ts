@@ -2,12 +2,11 @@
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { Offer } from '../../core/request.ts'
 import type { Ms, Ratio } from '../../core/units.ts'
+import { KV_USE_RATIO } from '../../estimate/margins.ts'
 import { holdingOf, holdingsOf } from '../holdings.ts'
 import type { Learnt } from '../learnt.ts'
 import type { AdmissionGate } from './gate.ts'
 
-/** Share of the KV cache that plans may fill (decision notes, F3). */
-const KV_USE_RATIO: Ratio = 0.95
 /** A gauge above this refuses, whatever the ledger says: foreign traffic fills the cache too. */
 const KV_GAUGE_RATIO: Ratio = 0.97
 /**

@@ -1,6 +1,6 @@
 /** STEADY: with this request decoding too, a step and the prefill that renews the batch must meet every TPOT target. */
+import { TPOT_USE_RATIO } from '../../estimate/margins.ts'
 import { cautiousDecodeStepMs } from '../../estimate/step-model.ts'
-import { TPOT_USE_RATIO } from '../residents.ts'
 import type { AdmissionGate } from './gate.ts'
 
 export const steady: AdmissionGate = {

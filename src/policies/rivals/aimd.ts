@@ -3,9 +3,9 @@ import type { ReplicaLedger } from '../../core/ledger.ts'
 import { type ReplicaId, ttftTargetMs } from '../../core/request.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import { clamp, type Ms, type Ratio } from '../../core/units.ts'
+import { passive } from '../plain/passive.ts'
+import { planQueue } from '../plain/queue.ts'
 import { emptiestBelow } from './concurrency-limit.ts'
-import { passive } from './passive.ts'
-import { planQueue } from './queue.ts'
 
 export interface AimdOptions {
   readonly queueMs: Ms

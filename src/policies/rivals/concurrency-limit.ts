@@ -2,8 +2,8 @@
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
-import { passive } from './passive.ts'
-import { lowest, planQueue } from './queue.ts'
+import { passive } from '../plain/passive.ts'
+import { lowest, planQueue } from '../plain/queue.ts'
 
 export interface ConcurrencyLimitOptions {
   /** Requests in flight at one replica, at least 1. */

@@ -3,9 +3,9 @@ import type { InFlight } from '../../core/ledger.ts'
 import type { ReplicaId } from '../../core/request.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import { clamp, type Ms, type Ratio } from '../../core/units.ts'
+import { passive } from '../plain/passive.ts'
+import { planQueue } from '../plain/queue.ts'
 import { emptiestBelow } from './concurrency-limit.ts'
-import { passive } from './passive.ts'
-import { planQueue } from './queue.ts'
 
 /**
  * Constants and rule: Netflix/concurrency-limits at 78a74b9, `Gradient2Limit`. Latency there is that of similar calls;

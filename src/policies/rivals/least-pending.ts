@@ -1,7 +1,7 @@
 /** Every request at once to the replica with the fewest prompt tokens still to prefill; the engine's own caps refuse. */
 import type { Scheduler } from '../../core/scheduler.ts'
-import { passive } from './passive.ts'
-import { lowest, planQueue } from './queue.ts'
+import { passive } from '../plain/passive.ts'
+import { lowest, planQueue } from '../plain/queue.ts'
 
 /**
  * The balancer to put before engines that cap their own queue (vLLM's `--max-num-queued-tokens`, `-reqs`): what such a

@@ -4,8 +4,8 @@ import type { Scheduler } from '../../core/scheduler.ts'
 import type { Ms, Tokens } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
 import { createPrefixIndex } from '../../estimate/prefix-index.ts'
-import { passive, plainView } from './passive.ts'
-import { lowest, planQueue } from './queue.ts'
+import { passive, plainView } from '../plain/passive.ts'
+import { lowest, planQueue } from '../plain/queue.ts'
 
 /** The score has no weights to tune (LMetric, OSDI '26); its paper routes and refuses nobody. */
 export interface LMetricOptions {

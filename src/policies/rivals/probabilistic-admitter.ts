@@ -1,7 +1,8 @@
 /** llm-d's probabilistic admitter: refuses at once, and the likelier the fuller the engines say they are. */
 import type { Plan, Scheduler } from '../../core/scheduler.ts'
-import { eligible, noReplica, passive, plainView } from './passive.ts'
-import { lowest } from './queue.ts'
+import { noReplica } from '../no-replica.ts'
+import { BLIND_RETRY_MS, eligible, passive, plainView } from '../plain/passive.ts'
+import { lowest } from '../plain/queue.ts'
 import { poolSaturation, type SaturationOptions } from './saturation.ts'
 
 /** p = min(1, factor * saturation^power), for work that may be shed; llm-d: 300 and 5. */
@@ -28,7 +29,7 @@ export function createProbabilisticAdmitter(options: ProbabilisticOptions = {}):
       const { replicaId } = ledger
       const candidates = [plainView(waiter, ledger)]
       if (!refused) return { intents: [{ kind: 'admit', requestId, replicaId, candidates }] }
-      const retryAfterMs = 1000
+      const retryAfterMs = BLIND_RETRY_MS
       return { intents: [{ kind: 'shed', requestId, reason: 'slo_unreachable', retryAfterMs, candidates }] }
     }
     return { intents: [] }

@@ -4,8 +4,8 @@ import { ttftTargetMs } from '../../core/request.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
-import { passive } from './passive.ts'
-import { lowest, planQueue } from './queue.ts'
+import { passive } from '../plain/passive.ts'
+import { lowest, planQueue } from '../plain/queue.ts'
 import { poolSaturation, type SaturationOptions } from './saturation.ts'
 
 export interface SaturationGateOptions extends SaturationOptions {

@@ -7,8 +7,9 @@ import type { Waiter } from '../../core/waiting-room.ts'
 import { decodeStepMs, type StepPrior } from '../../estimate/step-model.ts'
 import { leastTrusted } from '../../estimate/trust.ts'
 import { Learnt } from '../learnt.ts'
+import { noReplica } from '../no-replica.ts'
 import { engineTtftMs, isIdle, type Outlook, outlook } from '../outlook.ts'
-import { eligible, noReplica, passive, plainView } from './passive.ts'
+import { eligible, passive, plainView } from '../plain/passive.ts'
 
 /**
  * After SCORPIO (arXiv 2505.23022): both guards, with our estimator, so that policies are compared and not predictors.

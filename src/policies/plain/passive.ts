@@ -2,13 +2,12 @@
 import { mayServe, takesWork } from '../../core/eligible.ts'
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { CandidateView } from '../../core/records.ts'
-import { OUTAGE_RETRY_MS } from '../../core/retry-advice.ts'
-import type { GateState, Intent, Plan, Scheduler } from '../../core/scheduler.ts'
+import type { GateState, Plan, Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
 
 /** What a client is told when nothing is known of when a place comes free, in ms. */
-const BLIND_RETRY_MS: Ms = 1000
+export const BLIND_RETRY_MS: Ms = 1000
 
 /** A scheduler made of its plan alone. */
 export function passive(name: string, plan: (state: GateState, nowMs: Ms) => Plan): Scheduler {
@@ -42,16 +41,5 @@ export function plainView(waiter: Waiter, ledger: ReplicaLedger): CandidateView 
     backlogTokens: ledger.backlogTokens,
     runningSequences: ledger.decodingSequences,
     gate: 'ok',
-  }
-}
-
-/** The refusal when no replica of the pool takes work. */
-export function noReplica(waiter: Waiter): Intent {
-  return {
-    kind: 'shed',
-    requestId: waiter.offer.requestId,
-    reason: 'no_replica',
-    retryAfterMs: OUTAGE_RETRY_MS,
-    candidates: [],
   }
 }

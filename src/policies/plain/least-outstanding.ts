@@ -1,4 +1,4 @@
-/** The plain balancer: every request at once to the replica with the fewest in flight. Shadow and off run it. */
+/** The plain balancer: every request at once to the replica with the fewest in flight. Shadow, off and a worker alone run it. */
 import type { Scheduler } from '../../core/scheduler.ts'
 import { passive } from './passive.ts'
 import { lowest, planQueue } from './queue.ts'

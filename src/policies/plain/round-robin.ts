@@ -1,4 +1,4 @@
-/** Every request at once to the next replica in turn: what a bare fleet behind a plain load balancer gets. */
+/** Every request at once to the next replica in turn: the bare fleet, whose capacity is 1x. */
 import type { Scheduler } from '../../core/scheduler.ts'
 import { passive } from './passive.ts'
 import { planQueue } from './queue.ts'

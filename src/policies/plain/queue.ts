@@ -1,11 +1,12 @@
-/** One queue before all replicas with a longest wait: what every rival that holds requests has in common. */
+/** One queue before all replicas with a longest wait: what schedulers that plan nothing have in common. */
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import type { CandidateView } from '../../core/records.ts'
 import type { PoolId } from '../../core/request.ts'
 import type { GateState, Plan } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
-import { eligible, noReplica, plainView } from './passive.ts'
+import { noReplica } from '../no-replica.ts'
+import { BLIND_RETRY_MS, eligible, plainView } from './passive.ts'
 
 export interface QueueRule {
   /** Longest wait in ms: 0 refuses what cannot go at once, Infinity holds it until its class or client gives up. */
@@ -37,8 +38,8 @@ export function planQueue(state: GateState, nowMs: Ms, rule: QueueRule): Plan {
       if (waiter.excluded.length === 0) blocked.add(pool)
     }
     if (leavesAtMs <= nowMs) {
-      const refusal = { kind: 'shed', reason: 'slo_unreachable', retryAfterMs: 1000, candidates: [] } as const
-      return { intents: [{ ...refusal, requestId }] }
+      const refusal = { reason: 'slo_unreachable', retryAfterMs: BLIND_RETRY_MS, candidates: [] } as const
+      return { intents: [{ kind: 'shed', requestId, ...refusal }] }
     }
     wakeAtMs = Math.min(wakeAtMs, leavesAtMs)
   }
