@@ -59,8 +59,6 @@ const LMBENCH_PROFILES = {
 const BROKEN_H100_QPS = 16
 /** Two GPUs of 80 GB less 141 GB of weights hold few tokens; the deployment's own number is not published. */
 const KV_TOKENS = [undefined, 42_000]
-/** Of vLLM on CPUs. */
-const KV_BLOCK_TOKENS = 128
 
 function stateChecks(folder) {
   return STATE_FILES.flatMap(({ title, json, csv, calmOnly = false }) => {
@@ -131,11 +129,8 @@ async function liveCheck() {
   try {
     const rng = uniform(98)
     await warmUp(port, () => makeRequest(WORKLOADS.mixed, rng), 8, 60)
-    const idle = await live.measureIdle(port)
+    const { idle, profile: fitted } = await live.idleProfile(port, servers.ENGINE_ARGS, fitParameters)
     const { saturatedPerSec, runs } = await live.measureLoads(port)
-    const { 'max-num-seqs': seqs, 'max-num-batched-tokens': budget } = servers.ENGINE_ARGS
-    const kvTokens = KV_BLOCK_TOKENS * servers.ENGINE_ARGS['num-gpu-blocks-override']
-    const fitted = live.profileOf(idle, fitParameters, { seqs, budget, kvTokens })
     const title = `vLLM ${servers.VLLM_VERSION} on this CPU, costs from an idle server, ${saturatedPerSec.toFixed(1)} requests/s when saturated`
     return { title, rows: live.checkLoads(SIM, runs, fitted), idle, fitted, runs }
   } finally {

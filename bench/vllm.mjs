@@ -7,30 +7,34 @@
  *   npm run bench:vllm -- --workloads mixed,long-answers,long-prompts,classes
  *   npm run bench:vllm -- --arms bare,cap:8,cap:16,token-cap:1500,haproxy:12,sketch,sluice,told
  *   npm run bench:vllm -- --tpot-ms 15 --arms cap:8,sluice        when TPOT binds
+ *   npm run bench:vllm -- --again FILE                            the last table once more, from an earlier --out
  *
  * 1x is what the bare engine finishes a second when it is saturated, measured first. A request is good when it
  * finishes with TTFT (from its scheduled arrival) within 0.8 s + 2 s per 1000 prompt tokens and TPOT within --tpot-ms;
  * in `classes`, a mix of five, when it keeps the promise of its class.
  * SLUICE_SKETCH names a script of a rival proxy, started as `node SCRIPT PORT ENGINE_PORT --tpot=MS`. Sluice is told
- * nothing of the engine, except in `told`. Prints tables; the figures with their conditions go to --out as JSON.
+ * nothing of the engine, except in `told`. Prints tables; the figures with their conditions go to --out as JSON. The last
+ * table has the same rows in the simulator, on an engine of the costs that this one has when it is idle.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, loadavg } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { fitParameters } from '../dist/replay/least-squares.js'
 import * as servers from '../test/vllm/servers.mjs'
+import { idleProfile } from './engine-model/live.mjs'
 import { freePort, stopAll } from './processes.mjs'
 import { armsOf } from './vllm/arms.mjs'
 import { runOpenLoop, saturate, warmUp } from './vllm/client.mjs'
 import { formatMeans, formatTable, scoreRun } from './vllm/score.mjs'
-import { makeArrivals, makeRequest, plainSlo, uniform, WORKLOADS } from './vllm/workload.mjs'
+import { formatOrder, simulateRows } from './vllm/simulated.mjs'
+import { makeArrivals, makeRequest, plainSlo, uniform, WARM_LOAD, WORKLOADS } from './vllm/workload.mjs'
 import { eventually } from './waiting.mjs'
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), '..')
 const STATE = join(ROOT, '.bench')
 const GRACE_MS = 6000
-const WARM_LOAD = 0.7
 const IDLE_MS = 20_000
 const SATURATE_LIMIT_SECONDS = 120
 
@@ -44,6 +48,7 @@ const { values: options } = parseArgs({
     rounds: { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     rate: { type: 'string' },
+    again: { type: 'string' },
     'tpot-ms': { type: 'string', default: '80' },
     out: { type: 'string', default: join(STATE, 'vllm.json') },
     help: { type: 'boolean', default: false },
@@ -126,8 +131,9 @@ async function startEngines(arms, ports) {
   }))
 }
 
-function conditions() {
+function conditions(engine) {
   return {
+    engine,
     takenAt: new Date().toISOString(),
     vllm: servers.VLLM_VERSION,
     engineArgs: { ...servers.ENGINE_ARGS, dtype: servers.DTYPE },
@@ -151,6 +157,10 @@ async function main() {
     process.exitCode = options.help ? 0 : 2
     return
   }
+  if (options.again !== undefined) {
+    console.log(formatOrder(await simulateRows(JSON.parse(readFileSync(options.again, 'utf8')))))
+    return
+  }
   servers.install(servers.requirePython('bench:vllm'))
   const arms = armsOf(options.arms.split(','))
   mkdirSync(STATE, { recursive: true })
@@ -162,6 +172,7 @@ async function main() {
   try {
     console.error('starting vLLM (about a minute for each set of engine arguments) ...')
     const placed = await startEngines(arms, ports)
+    const { profile } = await idleProfile(placed[0].plainPort, servers.ENGINE_ARGS, fitParameters)
     const results = []
     for (const workload of workloads) results.push(await compare(placed, workload))
     for (const { workload, ratePerSec, rows } of results) {
@@ -171,8 +182,9 @@ async function main() {
       console.log(`${formatTable(rows)}\n\n${formatMeans(rows)}\n`)
     }
     mkdirSync(dirname(resolve(options.out)), { recursive: true })
-    writeFileSync(options.out, `${JSON.stringify({ conditions: conditions(), results }, null, 2)}\n`)
-    console.log(`JSON: ${options.out}`)
+    const measured = { conditions: conditions(profile), results }
+    writeFileSync(options.out, `${JSON.stringify(measured, null, 2)}\n`)
+    console.log(`${formatOrder(await simulateRows(measured))}\n\nJSON: ${options.out}`)
   } finally {
     await servers.stop(ports)
   }

@@ -23,8 +23,22 @@ const shapeOf = (promptTokens, answerTokens) => ({
   answerMax: answerTokens,
 })
 
+/** Tokens of a KV block of vLLM on a CPU. */
+const KV_BLOCK_TOKENS = 128
+
+/** The costs of an idle server that was started with those arguments: what was measured, and the profile that it fits. */
+export async function idleProfile(port, engineArgs, fitParameters) {
+  const idle = await measureIdle(port)
+  const limits = {
+    seqs: engineArgs['max-num-seqs'],
+    budget: engineArgs['max-num-batched-tokens'],
+    kvTokens: KV_BLOCK_TOKENS * engineArgs['num-gpu-blocks-override'],
+  }
+  return { idle, profile: profileOf(idle, fitParameters, limits) }
+}
+
 /** What one request, and one batch that starts together, take on an idle server: the quickest of some tries. */
-export async function measureIdle(port) {
+async function measureIdle(port) {
   const rng = uniform(71)
   const prompts = []
   for (const promptTokens of PROMPTS) {

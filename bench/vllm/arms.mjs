@@ -8,9 +8,9 @@ import { plainSlo } from './workload.mjs'
 
 const TOLD = '{ max_num_seqs: 16, max_num_batched_tokens: 256 }'
 /** A class without a promise. */
-const LEFTOVER = '{ overload: wait, max_wait: 10m }'
+const LEFTOVER = { overload: 'wait', max_wait: 600_000 }
 /** How long HAProxy lets a request wait for a place; longer ones did worse at overload. */
-const HAPROXY_QUEUE_MS = 500
+export const HAPROXY_QUEUE_MS = 500
 
 /** Starts what answers on `port`, waits until it does at `url`, and returns both. Its log goes to a file. */
 async function opened(name, command, { stateDir }, port, url, how) {
@@ -25,19 +25,32 @@ async function opened(name, command, { stateDir }, port, url, how) {
   return { port, end }
 }
 
-/** The workload's classes as a file has them; one for all where it has none. */
-function classesText({ classes }, tpotTargetMs) {
+/** The workload's classes by name as a file has them, durations in ms; one for all where it has none. */
+export function targetsOf({ classes }, tpotTargetMs) {
   const promised = Object.entries(classes ?? { bench: { slo: plainSlo(tpotTargetMs) } })
-  const lines = promised.map(
-    ([name, { slo }]) => `  ${name}: ${slo === undefined ? LEFTOVER : promiseText(slo)}`,
+  return Object.fromEntries(
+    promised.map(([name, { slo }]) => [name, slo === undefined ? LEFTOVER : promiseOf(slo)]),
   )
-  return ['classes:', ...lines, `default_class: ${promised[0][0]}`].join('\n')
 }
 
-function promiseText({ ttftMs, ttftPer1kTokensMs, tpotMs, e2eMs }) {
+function promiseOf({ ttftMs, ttftPer1kTokensMs, tpotMs, e2eMs }) {
   const targets = { ttft: ttftMs, ttft_per_1k_tokens: ttftPer1kTokensMs, tpot: tpotMs, e2e: e2eMs }
   const told = Object.entries(targets).filter(([, ms]) => ms !== undefined)
-  return `{ ${told.map(([key, ms]) => `${key}: ${ms}ms`).join(', ')}, objective: 99% }`
+  return { ...Object.fromEntries(told), objective: 0.99 }
+}
+
+function classesText(workload, tpotTargetMs) {
+  const classes = Object.entries(targetsOf(workload, tpotTargetMs))
+  const lines = classes.map(([name, targets]) => `  ${name}: ${flow(targets)}`)
+  return ['classes:', ...lines, `default_class: ${classes[0][0]}`].join('\n')
+}
+
+/** One line of YAML. */
+function flow(targets) {
+  const parts = Object.entries(targets).map(([key, value]) =>
+    typeof value === 'string' || key === 'objective' ? `${key}: ${value}` : `${key}: ${value}ms`,
+  )
+  return `{ ${parts.join(', ')} }`
 }
 
 async function openSluice(where, engineArgs) {

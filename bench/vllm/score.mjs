@@ -88,7 +88,7 @@ const classColumns = (rows) =>
   ])
 
 /** Cells in columns, each as wide as its widest. */
-function aligned(lines) {
+export function aligned(lines) {
   const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length)))
   return lines.map((line) => line.map((cell, column) => cell.padStart(widths[column])).join('  ')).join('\n')
 }
@@ -102,7 +102,7 @@ export function formatTable(rows) {
   ])
 }
 
-const shown = ({ mean, halfWidth }) =>
+export const shown = ({ mean, halfWidth }) =>
   `${mean.toFixed(1)}${Number.isNaN(halfWidth) ? '' : ` ±${halfWidth.toFixed(1)}`}`
 
 /** Good requests a second of each setting over the rounds, and its difference to `ours` on the same arrivals. */

@@ -4,6 +4,9 @@
 export const TTFT_BASE_MS = 800
 export const TTFT_PER_1K_TOKENS_MS = 2000
 
+/** Of the measured rate: what comes before the rows begin. */
+export const WARM_LOAD = 0.7
+
 /** The one promise of a workload without classes. */
 export const plainSlo = (tpotMs) => ({
   ttftMs: TTFT_BASE_MS,
