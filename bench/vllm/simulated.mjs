@@ -39,7 +39,7 @@ async function loadProduct() {
     import('../../dist/sim/engine-model.js'),
     import('../../dist/policies/sluice.js'),
     import('../../dist/policies/rivals/concurrency-limit.js'),
-    import('../../dist/policies/rivals/least-outstanding.js'),
+    import('../../dist/policies/plain/least-outstanding.js'),
     import('../../dist/config/resolve-classes.js'),
   ])
   return Object.assign({}, ...modules)
