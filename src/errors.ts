@@ -22,7 +22,8 @@ export const ERROR_TABLE = {
     status: 429,
     retry: 'computed',
     type: 'overloaded_error',
-    meaning: 'The waiting room is full by count, bytes or tokens, of requests that go first; come back after retry-after.',
+    meaning:
+      'The waiting room is full by count, bytes or tokens, of requests that go first; come back after retry-after.',
   },
   wait_expired: {
     status: 429,
