@@ -25,6 +25,8 @@ export interface DeciderOptions extends HubOptions {
   readonly onNotice: (event: string, fields: Readonly<Record<string, number | string>>) => void
 }
 
+type OfRequest = Extract<FromWorker, { kind: 'offer' | 'cancel' | 'event' | 'facts' | 'aloneSettled' }>
+
 const NO_HEALTH: WorkerHealth = {
   cpuSec: 0,
   residentBytes: 0,
@@ -162,14 +164,12 @@ export class Decider {
       case 'hello':
         seat.cut('it has said twice who it is')
         break
+      case 'offer':
+      case 'cancel':
       case 'event':
-        this.hub.heard(seat, message.event)
-        break
       case 'facts':
-        this.hub.facts(seat, message)
-        break
       case 'aloneSettled':
-        this.hub.aloneSettled(message)
+        this.#heardOfRequest(seat, message)
         break
       case 'bounced':
         observer.onBounced(message.replicaId, message.cause, message.message)
@@ -200,6 +200,28 @@ export class Decider {
         break
       case 'health':
         seat.health = message.health
+        break
+      default:
+        message satisfies never
+    }
+  }
+
+  #heardOfRequest(seat: Seat, message: OfRequest): void {
+    switch (message.kind) {
+      case 'offer':
+        this.hub.offered(seat, message)
+        break
+      case 'cancel':
+        this.hub.cancelled(seat, message)
+        break
+      case 'event':
+        this.hub.heard(seat, message.event)
+        break
+      case 'facts':
+        this.hub.facts(seat, message)
+        break
+      case 'aloneSettled':
+        this.hub.aloneSettled(message)
         break
       default:
         message satisfies never

@@ -13,7 +13,7 @@ import { brokenOffReport } from './broken-off.ts'
 import { OWN_ORIGIN_MS, shiftEvent, shiftExchange, shiftOffer } from './instants.ts'
 import { ProgressBook, type ProgressEvent } from './progress-book.ts'
 import { Seat, type SeatLink } from './seat.ts'
-import type { FromDecider, FromWorker, SlimRecord, WorkerEvent } from './wire.ts'
+import type { FromDecider, FromWorker, PermitEvent, Serial, SlimRecord } from './wire.ts'
 
 /** How often the gate is told of tokens when nothing else happens, as by an edge of its own process. */
 const PROGRESS_MS: Ms = 100
@@ -85,18 +85,28 @@ export class Hub {
     return { waiting: waiting.length, permits: permits.length }
   }
 
-  /** An event as a worker tells it: under its own names, in machine time. */
-  heard(seat: Seat, event: WorkerEvent): void {
+  /** A worker has taken a request in. The gate knows it by the id that clients see, made unique among all workers. */
+  offered(seat: Seat, { serial, offer }: Extract<FromWorker, { kind: 'offer' }>): void {
+    const shown = offer.requestId
+    let requestId = shown
+    for (let turn = 1; this.#seatOf.has(requestId); turn++) requestId = `${shown}.w${seat.worker}-${turn}`
+    this.#seatOf.set(requestId, seat)
+    seat.add(requestId, serial)
+    this.#flush()
+    this.tell({ kind: 'offer', offer: { ...shiftOffer(offer, -OWN_ORIGIN_MS), requestId } })
+  }
+
+  /** A request of that worker waits no longer. */
+  cancelled(seat: Seat, { serial, outcome }: Extract<FromWorker, { kind: 'cancel' }>): void {
+    const requestId = seat.nameOf(serial)
+    if (requestId === undefined) return
+    this.tell({ kind: 'cancel', requestId, ...(outcome === undefined ? {} : { outcome }) })
+  }
+
+  /** An event of a permit as a worker tells it: in machine time. */
+  heard(seat: Seat, event: PermitEvent): void {
     const own = shiftEvent(event, -OWN_ORIGIN_MS)
     switch (own.kind) {
-      case 'offer':
-        this.#offer(seat, own)
-        break
-      case 'cancel': {
-        const requestId = seat.nameOf(own.requestId)
-        if (requestId !== undefined) this.tell({ ...own, requestId })
-        break
-      }
       case 'progress':
         this.#progressed(seat, own)
         break
@@ -116,8 +126,8 @@ export class Hub {
   }
 
   /** What the log is to say of a request: counts it, or waits for its end. */
-  facts(seat: Seat, { requestId: ownId, exchange }: Extract<FromWorker, { kind: 'facts' }>): void {
-    const requestId = seat.nameOf(ownId)
+  facts(seat: Seat, { serial, exchange }: Extract<FromWorker, { kind: 'facts' }>): void {
+    const requestId = seat.nameOf(serial)
     const request = requestId === undefined ? undefined : seat.requests.get(requestId)
     if (requestId === undefined || request === undefined) return
     request.facts = shiftExchange(exchange, -OWN_ORIGIN_MS)
@@ -162,16 +172,6 @@ export class Hub {
     if (told !== undefined) this.tell(told)
   }
 
-  #offer(seat: Seat, { offer }: Extract<WorkerEvent, { kind: 'offer' }>): void {
-    const ownId = offer.requestId
-    let requestId = ownId
-    for (let turn = 1; this.#seatOf.has(requestId); turn++) requestId = `${ownId}.w${seat.worker}-${turn}`
-    this.#seatOf.set(requestId, seat)
-    seat.add(requestId, ownId)
-    this.#flush()
-    this.tell({ kind: 'offer', offer: requestId === ownId ? offer : { ...offer, requestId } })
-  }
-
   #takeBack(seat: Seat, permitId: number): void {
     const requestId = seat.permits.get(permitId)?.requestId ?? ''
     seat.permits.delete(permitId)
@@ -206,11 +206,11 @@ export class Hub {
       case 'shed': {
         const { requestId, record, ...rest } = effect
         this.#options.observer.onDecision(record)
-        this.#answer(requestId, (ownId) => ({ ...rest, requestId: ownId, record: slim(record) }))
+        this.#answer(requestId, (serial) => ({ ...rest, serial, record: slim(record) }))
         break
       }
       case 'fail':
-        this.#answer(effect.requestId, (requestId) => ({ kind: 'fail', requestId }))
+        this.#answer(effect.requestId, (serial) => ({ kind: 'fail', serial }))
         break
       case 'drop':
         // Nobody is owed an answer; its settlement follows.
@@ -233,7 +233,7 @@ export class Hub {
     if (seat !== undefined && request !== undefined) {
       request.permitId = permitId
       seat.permits.set(permitId, { permitId, requestId, replicaId, untoldEvents: 0 })
-      seat.send({ ...rest, requestId: request.ownId, record: slim(record) })
+      seat.send({ ...rest, serial: request.serial, record: slim(record) })
     } else {
       const endedAtMs = this.#options.clock.nowMs()
       this.tell({
@@ -245,10 +245,10 @@ export class Hub {
     this.#options.observer.onDecision(record)
   }
 
-  #answer(requestId: RequestId, message: (ownId: RequestId) => FromDecider): void {
+  #answer(requestId: RequestId, message: (serial: Serial) => FromDecider): void {
     const seat = this.#seatOf.get(requestId)
     const request = seat?.requests.get(requestId)
-    if (request !== undefined) seat?.send(message(request.ownId))
+    if (request !== undefined) seat?.send(message(request.serial))
   }
 
   #settled(settlement: Settlement): void {
@@ -275,7 +275,7 @@ export class Hub {
 
   /** The gate has failed on that offer: it knows nothing of it, so the worker ends it. */
   #abandon(requestId: RequestId): void {
-    this.#answer(requestId, (ownId) => ({ kind: 'fail', requestId: ownId }))
+    this.#answer(requestId, (serial) => ({ kind: 'fail', serial }))
     this.#forget(requestId)
   }
 

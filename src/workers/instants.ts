@@ -4,7 +4,7 @@ import type { ExchangeFacts, SettleReport } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
 import type { TraceFacts } from '../core/trace.ts'
 import type { Ms } from '../core/units.ts'
-import type { WorkerEvent } from './wire.ts'
+import type { PermitEvent } from './wire.ts'
 
 /** Where `performance.now()` of this process began on the machine's clock, in ms. */
 export const OWN_ORIGIN_MS: Ms = Number(process.hrtime.bigint()) / 1e6 - performance.now()
@@ -27,8 +27,7 @@ function shiftReport(report: SettleReport, byMs: Ms): SettleReport {
 }
 
 /** The same event with its instants `byMs` later. */
-export function shiftEvent(event: WorkerEvent, byMs: Ms): WorkerEvent {
-  if (event.kind === 'offer') return { ...event, offer: shiftOffer(event.offer, byMs) }
+export function shiftEvent(event: PermitEvent, byMs: Ms): PermitEvent {
   if (event.kind === 'settle') return { ...event, report: shiftReport(event.report, byMs) }
   return event
 }

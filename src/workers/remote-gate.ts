@@ -9,7 +9,7 @@ import type { Ms } from '../core/units.ts'
 import type { GatePort } from '../edge/gate-port.ts'
 import { judge } from '../slo/judge.ts'
 import { OWN_ORIGIN_MS, shiftEvent, shiftExchange, shiftOffer } from './instants.ts'
-import type { FromDecider, FromWorker, WorkerEvent } from './wire.ts'
+import type { FromDecider, FromWorker, PermitEvent, Serial } from './wire.ts'
 
 type FromGate = Extract<FromDecider, { kind: 'dispatch' | 'shed' | 'fail' }>
 
@@ -19,6 +19,7 @@ const ALONE: Decider = 0
 
 /** A request that has been offered and is not over. */
 interface Open {
+  readonly serial: Serial
   readonly offer: Offer
   by: Decider
   waits: boolean
@@ -45,9 +46,10 @@ export interface RemoteGateOptions {
 export class RemoteGate implements GatePort {
   readonly #options: RemoteGateOptions
   readonly #requests = new Map<RequestId, Open>()
+  readonly #bySerial = new Map<Serial, Open>()
   readonly #permits = new Map<PermitId, Held>()
   /** Requests whose end the decider counts, until its facts have been told. */
-  readonly #countedThere = new Set<RequestId>()
+  readonly #countedThere = new Map<RequestId, Serial>()
   #keptEnds: Extract<FromWorker, { kind: 'aloneSettled' }>[] = []
   #send: ((message: FromWorker) => void) | undefined
   #links = 0
@@ -99,7 +101,7 @@ export class RemoteGate implements GatePort {
 
   /** Carries out an answer of the decider. */
   answered(answer: FromGate): void {
-    const open = this.#requests.get(answer.requestId)
+    const open = this.#bySerial.get(answer.serial)
     if (open === undefined) {
       // Its client left while the answer was on its way.
       if (answer.kind === 'dispatch') this.#giveBack(answer.permitId)
@@ -114,8 +116,10 @@ export class RemoteGate implements GatePort {
   settled(settlement: Settlement, facts: ExchangeFacts): void {
     const { requestId } = settlement
     const exchange = shiftExchange(facts, OWN_ORIGIN_MS)
-    if (this.#countedThere.delete(requestId)) {
-      this.#send?.({ kind: 'facts', requestId, exchange })
+    const serial = this.#countedThere.get(requestId)
+    if (serial !== undefined) {
+      this.#countedThere.delete(requestId)
+      this.#send?.({ kind: 'facts', serial, exchange })
       return
     }
     const shifted = { ...settlement, offer: shiftOffer(settlement.offer, OWN_ORIGIN_MS) }
@@ -126,10 +130,18 @@ export class RemoteGate implements GatePort {
 
   #offer(offer: Offer, nowMs: Ms): readonly GateEffect[] {
     this.#offered++
-    const open = { offer, by: this.#links, waits: true }
+    // Each request is counted, so its number is its own.
+    const open = { serial: this.#offered, offer, by: this.#links, waits: true }
     this.#requests.set(offer.requestId, open)
+    this.#bySerial.set(open.serial, open)
+    return this.#ask(open, nowMs)
+  }
+
+  /** The decider of now is asked, or this worker decides. */
+  #ask(open: Open, nowMs: Ms): readonly GateEffect[] {
     if (this.#send === undefined) return this.#decideAlone(open, nowMs)
-    this.#tell({ kind: 'offer', offer })
+    open.by = this.#links
+    this.#send({ kind: 'offer', serial: open.serial, offer: shiftOffer(open.offer, OWN_ORIGIN_MS) })
     return []
   }
 
@@ -139,7 +151,7 @@ export class RemoteGate implements GatePort {
     return this.#alone({ kind: 'offer', offer: open.offer }, nowMs)
   }
 
-  #pass(permitId: PermitId, event: (permitId: PermitId) => WorkerEvent, nowMs: Ms): readonly GateEffect[] {
+  #pass(permitId: PermitId, event: (permitId: PermitId) => PermitEvent, nowMs: Ms): readonly GateEffect[] {
     const held = this.#permits.get(permitId)
     if (held === undefined) return []
     if (held.by === ALONE) return this.#alone(event(held.permitId), nowMs)
@@ -165,11 +177,10 @@ export class RemoteGate implements GatePort {
   #settle(permitId: PermitId, report: SettleReport, nowMs: Ms): readonly GateEffect[] {
     const held = this.#take(permitId)
     if (held.by === ALONE) return this.#alone({ kind: 'settle', permitId: held.permitId, report }, nowMs)
-    const { requestId } = held.inFlight
-    this.#requests.delete(requestId)
+    const open = this.#close(held.inFlight.requestId)
     if (this.#isPresent(held.by)) {
       this.#tell({ kind: 'settle', permitId: held.permitId, report })
-      this.#countedThere.add(requestId)
+      if (open !== undefined) this.#countedThere.set(open.offer.requestId, open.serial)
     }
     return [{ kind: 'settled', settlement: settleInFlight(held.inFlight, report, judge) }]
   }
@@ -185,10 +196,7 @@ export class RemoteGate implements GatePort {
       return []
     }
     // Whoever sent it there is gone, and with it what was known of the attempt.
-    if (this.#send === undefined) return this.#decideAlone(open, nowMs)
-    open.by = this.#links
-    this.#tell({ kind: 'offer', offer: open.offer })
-    return []
+    return this.#ask(open, nowMs)
   }
 
   #cancel(event: GateEvent & { kind: 'cancel' }, nowMs: Ms): readonly GateEffect[] {
@@ -196,16 +204,17 @@ export class RemoteGate implements GatePort {
     const open = this.#requests.get(requestId)
     if (open === undefined) return []
     if (open.by === ALONE) return this.#alone(event, nowMs)
-    this.#requests.delete(requestId)
-    this.#tell(event)
-    this.#countedThere.add(requestId)
+    this.#close(requestId)
+    this.#send?.({ kind: 'cancel', serial: open.serial, outcome })
+    this.#countedThere.set(requestId, open.serial)
     const end = { offer: open.offer, attempt: 1 } as const
     return [{ kind: 'settled', settlement: settleWaiter(end, { outcome }, judge, nowMs) }]
   }
 
   #dispatch(answer: Extract<FromGate, { kind: 'dispatch' }>, open: Open): readonly GateEffect[] {
-    const { requestId, replicaId, attempt } = answer
+    const { replicaId, attempt } = answer
     const { offer } = open
+    const { requestId } = offer
     open.waits = false
     const dispatchedAtMs = answer.record.atMs - OWN_ORIGIN_MS
     const record = { ...answer.record, atMs: dispatchedAtMs, offer }
@@ -220,20 +229,17 @@ export class RemoteGate implements GatePort {
     return [{ kind: 'dispatch', requestId, permitId, replicaId, attempt, record }]
   }
 
-  #end(answer: Exclude<FromGate, { kind: 'dispatch' }>, { offer }: Open): readonly GateEffect[] {
-    const { requestId } = answer
-    this.#requests.delete(requestId)
-    this.#countedThere.add(requestId)
-    const nowMs = this.#options.nowMs()
-    const settlement =
-      answer.kind === 'shed'
-        ? settleWaiter({ offer, attempt: 1 }, { outcome: 'shed', shedReason: answer.reason }, judge, nowMs)
-        : settleWaiter({ offer, attempt: 1 }, { outcome: 'upstream_failed' }, judge, nowMs)
-    const effect: GateEffect =
-      answer.kind === 'shed'
-        ? { ...answer, record: { ...answer.record, offer } }
-        : { kind: 'fail', requestId, reason: 'upstream_failed' }
-    return [effect, { kind: 'settled', settlement }]
+  #end(answer: Exclude<FromGate, { kind: 'dispatch' }>, { serial, offer }: Open): readonly GateEffect[] {
+    const { requestId } = offer
+    this.#close(requestId)
+    this.#countedThere.set(requestId, serial)
+    const failed = { outcome: 'upstream_failed' } as const
+    const end = answer.kind === 'fail' ? failed : ({ outcome: 'shed', shedReason: answer.reason } as const)
+    const settlement = settleWaiter({ offer, attempt: 1 }, end, judge, this.#options.nowMs())
+    const settled = { kind: 'settled', settlement } as const
+    if (answer.kind === 'fail') return [{ kind: 'fail', requestId, reason: 'upstream_failed' }, settled]
+    const { serial: _, ...shed } = answer
+    return [{ ...shed, requestId, record: { ...shed.record, offer } }, settled]
   }
 
   /** Has the gate of this worker decide, and takes its permits into the one list. */
@@ -242,7 +248,7 @@ export class RemoteGate implements GatePort {
   }
 
   #decidedAlone(effect: GateEffect, nowMs: Ms): GateEffect {
-    if (effect.kind === 'settled') this.#requests.delete(effect.settlement.requestId)
+    if (effect.kind === 'settled') this.#close(effect.settlement.requestId)
     if (effect.kind !== 'dispatch') return effect
     const { permitId, requestId, replicaId, attempt, record } = effect
     const { offer } = record
@@ -252,6 +258,14 @@ export class RemoteGate implements GatePort {
     const size = { uncachedTokens: offer.promptTokens, contentEvents: 0 }
     const inFlight = { permitId, requestId, replicaId, offer, attempt, ...instants, ...size }
     return { ...effect, permitId: this.#hold(ALONE, inFlight) }
+  }
+
+  /** It is over: no answer about it is heard any more. */
+  #close(requestId: RequestId): Open | undefined {
+    const open = this.#requests.get(requestId)
+    this.#requests.delete(requestId)
+    if (open !== undefined) this.#bySerial.delete(open.serial)
+    return open
   }
 
   #hold(by: Decider, inFlight: InFlight): PermitId {
@@ -275,7 +289,7 @@ export class RemoteGate implements GatePort {
     return this.#send !== undefined && by === this.#links
   }
 
-  #tell(event: WorkerEvent): void {
+  #tell(event: PermitEvent): void {
     this.#send?.({ kind: 'event', event: shiftEvent(event, OWN_ORIGIN_MS) })
   }
 }

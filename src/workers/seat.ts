@@ -2,7 +2,7 @@
 import type { PermitId } from '../core/events.ts'
 import type { ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaId, RequestId } from '../core/request.ts'
-import type { FromDecider, WorkerHealth } from './wire.ts'
+import type { FromDecider, Serial, WorkerHealth } from './wire.ts'
 
 /** The decider's end of a link, as a seat uses it. */
 export interface SeatLink {
@@ -13,8 +13,8 @@ export interface SeatLink {
 
 /** A request of the seat under the gate's name for it. */
 export interface SeatRequest {
-  /** The worker's own name for it; another worker may use the same. */
-  readonly ownId: RequestId
+  /** The worker's name for it. */
+  readonly serial: Serial
   permitId?: PermitId
   settlement?: Settlement
   facts?: ExchangeFacts
@@ -40,7 +40,7 @@ export class Seat {
   readonly madeUp: Settlement[] = []
   health: WorkerHealth | undefined
   readonly #link: SeatLink
-  readonly #names = new Map<RequestId, RequestId>()
+  readonly #names = new Map<Serial, RequestId>()
   up = true
 
   constructor(worker: number, pid: number, link: SeatLink) {
@@ -58,20 +58,20 @@ export class Seat {
     this.#link.close(why)
   }
 
-  add(requestId: RequestId, ownId: RequestId): void {
-    this.requests.set(requestId, { ownId })
-    this.#names.set(ownId, requestId)
+  add(requestId: RequestId, serial: Serial): void {
+    this.requests.set(requestId, { serial })
+    this.#names.set(serial, requestId)
   }
 
   /** The gate's name of a request that the worker names. */
-  nameOf(ownId: RequestId): RequestId | undefined {
-    return this.#names.get(ownId)
+  nameOf(serial: Serial): RequestId | undefined {
+    return this.#names.get(serial)
   }
 
   forget(requestId: RequestId): void {
     const request = this.requests.get(requestId)
     if (request === undefined) return
     this.requests.delete(requestId)
-    if (this.#names.get(request.ownId) === requestId) this.#names.delete(request.ownId)
+    this.#names.delete(request.serial)
   }
 }

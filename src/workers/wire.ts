@@ -1,9 +1,9 @@
 /** What workers and the decider say to each other: plain values that survive JSON, instants in machine time. */
 import type { ShedReason } from '../core/effects.ts'
 import type { BounceCause, GateEvent, PermitId } from '../core/events.ts'
-import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
+import type { DecisionRecord, ExchangeFacts, Settlement, WithdrawnOutcome } from '../core/records.ts'
 import type { ReplicaReport } from '../core/replica.ts'
-import type { ReplicaId, RequestId } from '../core/request.ts'
+import type { Offer, ReplicaId } from '../core/request.ts'
 import type { TraceFacts } from '../core/trace.ts'
 import type { Ms, Ratio } from '../core/units.ts'
 import type { Home } from '../edge/stored-responses.ts'
@@ -11,11 +11,14 @@ import type { EngineKind } from '../engines/adapter.ts'
 import type { ErrorCode } from '../errors.ts'
 import type { Blame } from '../upstream/ports.ts'
 
-/** What a worker tells the gate; the rest of the gate's events arise at the decider itself. */
-export type WorkerEvent = Extract<
-  GateEvent,
-  { kind: 'offer' | 'firstToken' | 'progress' | 'settle' | 'bounce' | 'cancel' }
->
+/**
+ * A worker's own number for one request, from 1, never given twice. On the link it is the request's only name: the id
+ * that a client chose may be used again while an answer about its last request is still on its way.
+ */
+export type Serial = number
+
+/** What a worker tells the gate of its permits; the rest of the gate's events arise at the decider itself. */
+export type PermitEvent = Extract<GateEvent, { kind: 'firstToken' | 'progress' | 'settle' | 'bounce' }>
 
 /** A record without what the worker has: the offer, and the replicas that were not chosen. */
 export type SlimRecord = Omit<DecisionRecord, 'offer'>
@@ -55,9 +58,11 @@ export interface WorkerHealth {
 export type FromWorker =
   /** First on each link. `token` proves that it is a child of the same Sluice. */
   | { readonly kind: 'hello'; readonly worker: number; readonly pid: number; readonly token: string }
-  | { readonly kind: 'event'; readonly event: WorkerEvent }
+  | { readonly kind: 'offer'; readonly serial: Serial; readonly offer: Offer }
+  | { readonly kind: 'cancel'; readonly serial: Serial; readonly outcome?: WithdrawnOutcome }
+  | { readonly kind: 'event'; readonly event: PermitEvent }
   /** What the log is to say of a request that the decider settles; once for each. */
-  | { readonly kind: 'facts'; readonly requestId: RequestId; readonly exchange: ExchangeFacts }
+  | { readonly kind: 'facts'; readonly serial: Serial; readonly exchange: ExchangeFacts }
   /** The end of a request that the decider did not see. */
   | { readonly kind: 'aloneSettled'; readonly settlement: Settlement; readonly exchange: ExchangeFacts }
   | {
@@ -90,7 +95,7 @@ export type FromDecider =
   | { readonly kind: 'welcome'; readonly replicas: readonly ReplicaNews[] }
   | {
       readonly kind: 'dispatch'
-      readonly requestId: RequestId
+      readonly serial: Serial
       readonly permitId: PermitId
       readonly replicaId: ReplicaId
       readonly attempt: 1 | 2
@@ -98,12 +103,12 @@ export type FromDecider =
     }
   | {
       readonly kind: 'shed'
-      readonly requestId: RequestId
+      readonly serial: Serial
       readonly reason: ShedReason
       readonly retryAfterMs?: Ms
       readonly record: SlimRecord
     }
-  | { readonly kind: 'fail'; readonly requestId: RequestId }
+  | { readonly kind: 'fail'; readonly serial: Serial }
   | { readonly kind: 'replica'; readonly news: ReplicaNews }
   | { readonly kind: 'replicaGone'; readonly replicaId: ReplicaId }
   | {

@@ -24,6 +24,8 @@ export class WorldWorker {
   readonly alone: Gate
   /** Requests without an answer, with the permit that they run under. */
   readonly open = new Map<RequestId, PermitId | undefined>()
+  /** How each ended here: requests are told apart by their product, since ids come again. */
+  readonly ended = new Map<string, Settlement>()
   readonly outbox: FromWorker[] = []
   readonly inbox: FromDecider[] = []
   readonly #clock: ManualClock
@@ -50,9 +52,16 @@ export class WorldWorker {
     this.#carryOut(this.gate.handle(event, this.#clock.nowMs()))
   }
 
-  offer(requestId: RequestId): void {
+  /** As the edge does it: an id that is in use gets an addition. */
+  offer(clientId: RequestId, product: string): void {
+    const requestId = this.open.has(clientId) ? `${clientId}.${product}` : clientId
     this.open.set(requestId, undefined)
-    this.tell({ kind: 'offer', offer: someOffer({ requestId, receivedAtMs: this.#clock.nowMs() }) })
+    const receivedAtMs = this.#clock.nowMs()
+    this.tell({ kind: 'offer', offer: someOffer({ requestId, product, receivedAtMs }) })
+  }
+
+  leave(requestId: RequestId): void {
+    this.tell({ kind: 'cancel', requestId })
   }
 
   settle(permitId: PermitId): void {
@@ -74,6 +83,7 @@ export class WorldWorker {
       } else if (effect.kind === 'settled') {
         const { requestId } = effect.settlement
         if (!this.open.delete(requestId)) throw new Error(`${requestId} was answered twice`)
+        this.ended.set(effect.settlement.offer.product, effect.settlement)
         this.gate.settled(effect.settlement, { status: 200 })
       }
     }
@@ -84,7 +94,8 @@ export class WorkersWorld {
   readonly clock = new ManualClock(1000)
   readonly counted: Settlement[] = []
   readonly faults: unknown[] = []
-  readonly offeredThere = new Set<RequestId>()
+  /** Products of the requests that a decider has heard of. */
+  readonly offeredThere = new Set<string>()
   readonly workers: WorldWorker[] = []
   gate: Gate
   hub: Hub
@@ -98,20 +109,30 @@ export class WorkersWorld {
     for (let at = 0; at < workers; at++) this.#start(at)
   }
 
+  /** The next request, which is the product `p1`, `p2`, …; clients choose one id again and again. */
   offer(at: number): void {
-    this.workers[at]?.offer(`q${++this.#lastRequest}`)
+    this.workers[at]?.offer('same', `p${++this.#lastRequest}`)
   }
 
   /** Hands over the oldest messages of both directions. */
   deliver(at: number, count: number): void {
-    const [worker, seat] = [this.workers[at], this.#seats[at]]
-    if (worker === undefined || seat === undefined) return
     for (let left = count; left > 0; left--) {
-      const up = worker.outbox.shift()
-      if (up !== undefined) this.#heard(seat, through(up))
-      const down = worker.inbox.shift()
-      if (down !== undefined) hear(worker, through(down))
+      this.bringUp(at)
+      this.bringDown(at)
     }
+  }
+
+  /** Hands the oldest message of a worker to the decider. */
+  bringUp(at: number): void {
+    const [message, seat] = [this.workers[at]?.outbox.shift(), this.#seats[at]]
+    if (message !== undefined && seat !== undefined) this.#heard(seat, through(message))
+  }
+
+  /** Hands the decider's oldest message to a worker. */
+  bringDown(at: number): void {
+    const worker = this.workers[at]
+    const message = worker?.inbox.shift()
+    if (worker !== undefined && message !== undefined) hear(worker, through(message))
   }
 
   /** The worker dies, with what it had not sent. */
@@ -188,10 +209,12 @@ export class WorkersWorld {
   }
 
   #heard(seat: Seat, message: FromWorker): void {
-    if (message.kind === 'event') {
-      if (message.event.kind === 'offer') this.offeredThere.add(message.event.offer.requestId)
-      this.hub.heard(seat, message.event)
-    } else if (message.kind === 'facts') this.hub.facts(seat, message)
+    if (message.kind === 'offer') {
+      this.offeredThere.add(message.offer.product)
+      this.hub.offered(seat, message)
+    } else if (message.kind === 'cancel') this.hub.cancelled(seat, message)
+    else if (message.kind === 'event') this.hub.heard(seat, message.event)
+    else if (message.kind === 'facts') this.hub.facts(seat, message)
     else if (message.kind === 'aloneSettled') this.hub.aloneSettled(message)
   }
 }

@@ -10,7 +10,8 @@ const steps = (...whats: readonly string[]): fc.Arbitrary<readonly Step[]> =>
     maxLength: 80,
   })
 
-const TRAFFIC = ['offer', 'offer', 'deliver', 'deliver', 'settle', 'bounce', 'leave', 'firstToken', 'pass']
+const OFFERS = ['offer', 'offer', 'bringUp', 'deliver', 'deliver']
+const TRAFFIC = [...OFFERS, 'settle', 'bounce', 'leave', 'firstToken', 'pass']
 
 function run(world: WorkersWorld, [what, at, count]: Step): void {
   const worker = world.workers[at]
@@ -18,9 +19,10 @@ function run(world: WorkersWorld, [what, at, count]: Step): void {
   const requestId = worker?.waiting[count % Math.max(1, worker.waiting.length)]
   if (what === 'offer') world.offer(at)
   else if (what === 'deliver') world.deliver(at, count)
+  else if (what === 'bringUp') world.bringUp(at)
   else if (what === 'settle' && permitId !== undefined) worker?.settle(permitId)
   else if (what === 'bounce' && permitId !== undefined) worker?.bounce(permitId)
-  else if (what === 'leave' && requestId !== undefined) worker?.tell({ kind: 'cancel', requestId })
+  else if (what === 'leave' && requestId !== undefined) worker?.leave(requestId)
   else if (what === 'firstToken' && permitId !== undefined) worker?.tell({ kind: 'firstToken', permitId })
   else if (what === 'pass') world.clock.advance(count * 100)
   else if (what === 'kill') world.kill(at)
@@ -49,7 +51,7 @@ function nothingIsKept(world: WorkersWorld): void {
 
 function timesCounted(world: WorkersWorld): ReadonlyMap<string, number> {
   const times = new Map<string, number>()
-  for (const { requestId } of world.counted) times.set(requestId, (times.get(requestId) ?? 0) + 1)
+  for (const { offer } of world.counted) times.set(offer.product, (times.get(offer.product) ?? 0) + 1)
   return times
 }
 
@@ -76,6 +78,42 @@ describe('workers and their decider', () => {
     )
   })
 
+  it('count as completed what was, and as left what was, though clients use their ids again', () => {
+    fc.assert(
+      fc.property(steps(...OFFERS, 'leave', 'leave', 'settle'), (script) => {
+        const world = played(script)
+        const ended = new Map(world.workers.flatMap((worker) => [...worker.ended]))
+        // A client may leave when its request is on its way already.
+        const left = (outcome?: string) => outcome === 'cancelled' || outcome === 'client_left'
+        for (const { offer, outcome } of world.counted)
+          expect([outcome, left(outcome)]).toEqual([
+            left(outcome) ? outcome : ended.get(offer.product)?.outcome,
+            left(ended.get(offer.product)?.outcome),
+          ])
+      }),
+    )
+  })
+
+  it('take no answer about one request for that of the next with its id', () => {
+    const world = new WorkersWorld(1)
+    const [worker] = world.workers
+    world.offer(0)
+    world.bringUp(0)
+    // Its dispatch is on the way when its client leaves, and comes again.
+    worker?.leave('same')
+    world.offer(0)
+    world.bringDown(0)
+    expect(worker?.running).toEqual([])
+    world.deliver(0, 10)
+    expect(worker?.running).toHaveLength(1)
+    world.finish()
+    expect(world.counted.map(({ offer, outcome }) => [offer.product, outcome])).toEqual([
+      ['p1', 'client_left'],
+      ['p2', 'completed'],
+    ])
+    nothingIsKept(world)
+  })
+
   it('serve while nobody decides, and tell the next decider', () => {
     const world = new WorkersWorld(1)
     world.cut(0)
@@ -83,7 +121,7 @@ describe('workers and their decider', () => {
     const [worker] = world.workers
     expect(worker?.running).toHaveLength(1)
     world.finish()
-    expect(world.counted.map(({ requestId, outcome }) => [requestId, outcome])).toEqual([['q1', 'completed']])
+    expect(world.counted.map(({ offer, outcome }) => [offer.product, outcome])).toEqual([['p1', 'completed']])
     expect(worker?.gate.counts).toEqual({ requests: 1, aloneRequests: 1 })
   })
 
