@@ -30,7 +30,7 @@ interface Held {
 }
 
 export class DecisionRing {
-  /** By request; the one touched last is the newest. */
+  /** By request, of which clients may name several alike: the latest stays. The one touched last is the newest. */
   readonly #held: LRUCache<string, Held>
 
   constructor(maxEntries: number, maxBytes: number) {
@@ -49,7 +49,7 @@ export class DecisionRing {
   /** Takes a decision and returns what is kept of it: no prefix hashes, and only the candidates to be shown. */
   decided(record: DecisionRecord): DecisionRecord {
     const { requestId } = record.offer
-    const known = this.#held.peek(requestId)
+    const known = this.#known(record.offer)
     const candidates = shownCandidates(record.candidates, record.verdict)
     const decision = { ...record, offer: known?.decision?.offer ?? withoutHashes(record.offer), candidates }
     this.#held.set(requestId, { decision, settlement: known?.settlement })
@@ -58,9 +58,15 @@ export class DecisionRing {
 
   settled(settlement: Settlement): void {
     const { requestId } = settlement
-    const decision = this.#held.peek(requestId)?.decision
+    const decision = this.#known(settlement.offer)?.decision
     const offer = decision?.offer ?? withoutHashes(settlement.offer)
     this.#held.set(requestId, { decision, settlement: { ...settlement, offer } })
+  }
+
+  /** What is held of that very request, and not of an earlier one with its id. */
+  #known({ requestId, receivedAtMs }: Offer): Held | undefined {
+    const held = this.#held.peek(requestId)
+    return offerOf(held)?.receivedAtMs === receivedAtMs ? held : undefined
   }
 
   /** Matching entries, newest first. */
@@ -80,6 +86,10 @@ export class DecisionRing {
   }
 }
 
+function offerOf(held: Held | undefined): Offer | undefined {
+  return held?.decision?.offer ?? held?.settlement?.offer
+}
+
 function bytesOf({ decision }: Held, requestId: string): number {
   return ENTRY_BYTES + requestId.length * 4 + (decision?.candidates.length ?? 0) * CANDIDATE_BYTES
 }
@@ -89,9 +99,8 @@ function withoutHashes(offer: Offer): Offer {
 }
 
 function matches(itsId: string, entry: Held, { requestId, className, verdict }: RingFilter): boolean {
-  const offer = entry.decision?.offer ?? entry.settlement?.offer
   if (requestId !== undefined && itsId !== requestId) return false
-  if (className !== undefined && offer?.slo.name !== className) return false
+  if (className !== undefined && offerOf(entry)?.slo.name !== className) return false
   const { settlement } = entry
   const verdicts: readonly (string | undefined)[] = [
     entry.decision?.verdict.kind,

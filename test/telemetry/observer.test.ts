@@ -180,6 +180,23 @@ describe('DecisionRing', () => {
     expect([small.size, small.bytes]).toEqual(before)
   })
 
+  it('mixes nothing of two requests with one id', () => {
+    const ring = new DecisionRing(5, 1e6)
+    const first = { requestId: 'same', receivedAtMs: 1, promptTokens: 10 }
+    const second = { requestId: 'same', receivedAtMs: 2, promptTokens: 20 }
+    ring.decided(decisionOf(offerOf(chat, first)))
+    ring.settled(good(first))
+    ring.decided(decisionOf(offerOf(chat, second)))
+    const [entry] = ring.last(9)
+    expect(entry?.decision?.offer.promptTokens).toBe(20)
+    expect(entry?.settlement).toBeUndefined()
+    // The client of a third left before there was a decision.
+    ring.settled(shed({ requestId: 'same', receivedAtMs: 3, promptTokens: 30 }))
+    expect(
+      ring.last(9).map(({ decision, settlement }) => [decision, settlement?.offer.promptTokens]),
+    ).toEqual([[undefined, 30]])
+  })
+
   it('keeps no prefix hashes', () => {
     const ring = new DecisionRing(5, 1e6)
     ring.decided(decisionOf(offerOf(chat, { prefixHashes: ['h'] })))
