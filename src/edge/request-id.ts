@@ -7,6 +7,8 @@ const SAFE_ID = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$/
 /** Random bytes are drawn for many ids at once: each draw is a call out of the engine. */
 const POOL_BYTES = 4096
 const ID_BYTES = 12
+/** Tells apart the requests under way whose clients chose one id. */
+const OWN_BYTES = 4
 let pool = Buffer.alloc(0)
 let poolAt = 0
 
@@ -27,7 +29,9 @@ export function clientRequestId(offered: string | undefined): string {
 
 /** The id under which we know the request: the client's, unless a request under way has it already. */
 export function ownRequestId(client: string, isTaken: (id: string) => boolean): string {
-  return isTaken(client) ? `${client}.${randomBytes(4).toString('hex')}` : client
+  let own = client
+  while (isTaken(own)) own = `${client}.${randomHex(OWN_BYTES)}`
+  return own
 }
 
 /** Tells this process apart from its predecessors in the engine's eyes. */
