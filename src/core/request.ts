@@ -58,9 +58,9 @@ export interface Offer {
   readonly minOutputTokens?: Tokens
   /** Engine sequences that it becomes: n times prompts, at least 1. */
   readonly sequences: number
-  /** Chained hashes of the prompt's blocks, first block first; empty when unknown. */
+  /** Chained hashes of the prompt's blocks (`prefix-blocks.ts`), first block first; empty when unknown. */
   readonly prefixHashes: readonly string[]
-  /** Size of one hashed block in tokens. */
+  /** Size of one of the first hashed blocks, in the tokens that `promptTokens` counts. */
   readonly prefixBlockTokens: Tokens
   /** Bytes that it holds in our memory while it waits. */
   readonly bodyBytes: number

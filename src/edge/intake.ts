@@ -13,7 +13,7 @@ import { classify, headerOf, type Steering, steering } from './classify.ts'
 import type { Clock } from './clock.ts'
 import { ModelIndex, type ResolvedModel } from './models.ts'
 import { type OutboundFacts, urgencyOf } from './outbound.ts'
-import { PREFIX_BLOCK_TOKENS, prefixHashes } from './prefix.ts'
+import { firstBlockTokens, prefixHashes } from './prefix.ts'
 import type { PromptParts, PromptSizer } from './prompt-size.ts'
 import { type RequestShape, readShape } from './request-shape.ts'
 import type { Route } from './routes.ts'
@@ -118,7 +118,10 @@ export class IntakeDesk {
       promptTokensExact: shape.exactTokens !== undefined,
       sequences: shape.sequences,
       prefixHashes: route.kind === 'generate' ? prefixHashes(shape, resolved.adapter || pool) : [],
-      prefixBlockTokens: PREFIX_BLOCK_TOKENS,
+      prefixBlockTokens: firstBlockTokens(
+        shape.prefix,
+        this.#ports.sizer.tokens(pool, { ...parts, mediaParts: 0 }),
+      ),
       bodyBytes: body.length,
       streamed: shape.streamed,
       retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),

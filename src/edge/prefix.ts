@@ -1,13 +1,11 @@
 /** Chained hashes of a prompt's blocks: equal chains mean equal beginnings, so that cached prefixes are recognised. */
 import { hash } from 'node:crypto'
+import { blockEnds, FIRST_BLOCK_TOKENS } from '../core/prefix-blocks.ts'
+import type { Tokens } from '../core/units.ts'
 import type { RequestShape } from './request-shape.ts'
 
-/** One hashed block in tokens; engines cache in smaller blocks, so a match is never overstated by more than one. */
-export const PREFIX_BLOCK_TOKENS = 256
-/** About `PREFIX_BLOCK_TOKENS` of text at four characters a token. */
-const BLOCK_CHARS = 1024
-/** Blocks hashed at most: 32 000 tokens are recognised, and a record stays small. */
-const MAX_BLOCKS = 128
+/** Characters of text in one of the first blocks; how many tokens they are depends on the text. */
+const BLOCK_CHARS = 4 * FIRST_BLOCK_TOKENS
 /** Characters kept of each hash: 64 bits, so that chance collisions stay out of a map of millions. */
 const HASH_CHARS = 16
 
@@ -22,14 +20,19 @@ export function prefixHashes(shape: Pick<RequestShape, 'prefix' | 'cacheSalt'>, 
   return hashes
 }
 
+/** Tokens of one of the first blocks, as a share of all that the prompt's text makes; a fraction, so that none adds up. */
+export function firstBlockTokens(prefix: RequestShape['prefix'], textTokens: Tokens): Tokens {
+  if ('ids' in prefix) return FIRST_BLOCK_TOKENS
+  return (textTokens * BLOCK_CHARS) / Math.max(BLOCK_CHARS, prefix.text.length)
+}
+
 function* blocks(prefix: RequestShape['prefix']): Generator<string> {
-  if ('ids' in prefix) {
-    const whole = Math.min(MAX_BLOCKS, Math.floor(prefix.ids.length / PREFIX_BLOCK_TOKENS))
-    for (let at = 0; at < whole; at++) {
-      yield prefix.ids.slice(at * PREFIX_BLOCK_TOKENS, (at + 1) * PREFIX_BLOCK_TOKENS).join(',')
-    }
-    return
+  const ids = 'ids' in prefix ? prefix.ids : undefined
+  const text = 'ids' in prefix ? '' : prefix.text
+  const size = ids === undefined ? BLOCK_CHARS : FIRST_BLOCK_TOKENS
+  let from = 0
+  for (const end of blockEnds(Math.floor((ids ?? text).length / size))) {
+    yield ids?.slice(from, end * size).join(',') ?? text.slice(from, end * size)
+    from = end * size
   }
-  const whole = Math.min(MAX_BLOCKS, Math.floor(prefix.text.length / BLOCK_CHARS))
-  for (let at = 0; at < whole; at++) yield prefix.text.slice(at * BLOCK_CHARS, (at + 1) * BLOCK_CHARS)
 }

@@ -1,4 +1,5 @@
 /** Remembers which replica has which prompt block in its cache: one bounded map, walked once for all replicas. */
+import { reachOf } from '../core/prefix-blocks.ts'
 import type { Offer, ReplicaId } from '../core/request.ts'
 import type { Tokens } from '../core/units.ts'
 import {
@@ -63,7 +64,7 @@ class BlockMap implements PrefixIndex {
     if (prefixHashes.length === 0) return NOTHING
     const cached = new Map<ReplicaId, Tokens>()
     for (const { belief, blocks } of this.#chainsOf(prefixHashes)) {
-      if (blocks > 0) cached.set(belief.replicaId, blocks * prefixBlockTokens * belief.yieldRatio)
+      if (blocks > 0) cached.set(belief.replicaId, reachOf(blocks) * prefixBlockTokens * belief.yieldRatio)
     }
     return cached
   }
@@ -140,7 +141,7 @@ class BlockMap implements PrefixIndex {
       distanceTokens = Math.max(distanceTokens, distance(belief, usedAt))
       depth++
     }
-    const believedTokens = Math.min(offer.promptTokens, depth * offer.prefixBlockTokens)
+    const believedTokens = Math.min(offer.promptTokens, reachOf(depth) * offer.prefixBlockTokens)
     return depth === 0 ? undefined : { believedTokens, distanceTokens }
   }
 }

@@ -1,13 +1,13 @@
 /** Says how far prompts of a log were alike, by the hashes that their lines carry and by what engines found in their caches. */
 import type { Tokens } from '../core/units.ts'
-import { PREFIX_BLOCK_TOKENS } from '../sim/offer.ts'
+import { EXTENT_TOKENS } from '../sim/offer.ts'
 import type { LoggedRequest } from './logged-request.ts'
 
 /** Blocks whose hashes a line carries at most; what follows is known by its length only. */
 export const HASHED_BLOCKS = 16
 
 /** Tokens under one name: as many as the simulator looks at together. */
-export const RUN_TOKENS: Tokens = PREFIX_BLOCK_TOKENS
+export const RUN_TOKENS: Tokens = EXTENT_TOKENS
 
 /**
  * Equal hashes are equal text. What engines found in their caches beyond hashed blocks is taken for text that requests

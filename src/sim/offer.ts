@@ -1,13 +1,14 @@
 /** Turns a workload's request into what the gate sees and what the engine computes. */
+import { blockEnds, FIRST_BLOCK_TOKENS } from '../core/prefix-blocks.ts'
 import type { Offer, PoolId, SloClass } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { EngineRequest } from './engine-types.ts'
 import type { UnsentRequest } from './workload-types.ts'
 
-/** Tokens of a block that an engine caches. */
-export const PREFIX_BLOCK_TOKENS: Tokens = 64
-/** Engine blocks under one hash that the gate sees: `src/edge/prefix.ts` hashes 256 tokens. */
-const BLOCKS_PER_HASH = 4
+/** Tokens under one hash that an engine sees. */
+export const EXTENT_TOKENS: Tokens = 64
+/** Of them in one of the first blocks that the gate sees. */
+const EXTENTS_PER_BLOCK = FIRST_BLOCK_TOKENS / EXTENT_TOKENS
 
 /** Bytes of JSON body per prompt token, for the waiting room's books. */
 const BYTES_PER_TOKEN = 4
@@ -18,14 +19,14 @@ export function prefixHashes(
   tokens: Tokens = request.promptTokens,
 ): readonly string[] {
   const { shared, text = request.id, blocks } = request
-  const count = Math.floor(tokens / PREFIX_BLOCK_TOKENS)
+  const count = Math.floor(tokens / EXTENT_TOKENS)
   if (blocks !== undefined) return Array.from({ length: count }, (_, block) => blockName(blocks, block))
-  const sharedCount = Math.floor((shared?.tokens ?? 0) / PREFIX_BLOCK_TOKENS)
+  const sharedCount = Math.floor((shared?.tokens ?? 0) / EXTENT_TOKENS)
   return Array.from({ length: count }, (_, block) => `${block < sharedCount ? shared?.key : text}/${block}`)
 }
 
 function blockName({ names, tokens }: NonNullable<UnsentRequest['blocks']>, block: number): string {
-  const at = Math.floor((block * PREFIX_BLOCK_TOKENS) / tokens)
+  const at = Math.floor((block * EXTENT_TOKENS) / tokens)
   return `${names[at] ?? names.at(-1)}/${block}`
 }
 
@@ -39,9 +40,10 @@ export interface Intake {
   readonly receivedAtMs: Ms
 }
 
-/** Of the engine's blocks those that end one of the gate's: each name stands for all text up to there. */
+/** Of the engine's extents those that end one of the gate's blocks: each name stands for all text up to there. */
 function hashesForGate(hashes: readonly string[]): readonly string[] {
-  return hashes.filter((_, block) => (block + 1) % BLOCKS_PER_HASH === 0)
+  const ends = blockEnds(Math.floor(hashes.length / EXTENTS_PER_BLOCK))
+  return ends.map((end) => hashes[end * EXTENTS_PER_BLOCK - 1] ?? '')
 }
 
 /** The offer of a request whose last body byte came at `receivedAtMs`: streamed chat unless it was told otherwise. */
@@ -65,7 +67,7 @@ export function toOffer(
     ...(request.maxTokens === undefined ? {} : { maxOutputTokens: request.maxTokens }),
     sequences: 1,
     prefixHashes: hashesForGate(hashes),
-    prefixBlockTokens: Math.max(1, Math.round(PREFIX_BLOCK_TOKENS * BLOCKS_PER_HASH * countRatio)),
+    prefixBlockTokens: Math.max(1, Math.round(FIRST_BLOCK_TOKENS * countRatio)),
     bodyBytes: request.promptTokens * BYTES_PER_TOKEN,
     streamed: true,
     retryCount,
@@ -87,7 +89,7 @@ export function toEngineRequest(
     outputTokens: Array.from({ length: sequences }, () => Math.max(1, Math.round(outputTokens / sequences))),
     // Only a later turn can find the answer in the cache again.
     prefixHashes: next === undefined ? hashes : prefixHashes(request, promptTokens + outputTokens),
-    prefixExtentTokens: PREFIX_BLOCK_TOKENS,
+    prefixExtentTokens: EXTENT_TOKENS,
     ...(priority === undefined ? {} : { priority }),
   }
 }

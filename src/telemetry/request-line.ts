@@ -100,7 +100,7 @@ function addWishes(fields: Fields, offer: Settlement['offer']): void {
   const { prefixHashes, prefixBlockTokens } = offer
   fields.steer_ttft_ms = offer.steerTtftMs
   fields.steer_tpot_ms = offer.steerTpotMs
-  fields.prefix_block_tokens = prefixHashes.length === 0 ? undefined : prefixBlockTokens
+  fields.prefix_block_tokens = prefixHashes.length === 0 ? undefined : rounded(prefixBlockTokens)
   fields.prefix_blocks = prefixHashes.length
   fields.prefix_hashes = prefixHashes.slice(0, MAX_PREFIX_BLOCKS)
 }

@@ -1,6 +1,7 @@
 /** What is refused at the door, in which words, and what an engine is shown of what comes in. */
 import { createHash } from 'node:crypto'
 import { afterEach, describe, expect, it } from 'vitest'
+import { reachOf } from '../../src/core/prefix-blocks.ts'
 import { until } from '../support/deadline.ts'
 import { type Rig, type RigOptions, sloClass, startRig } from '../support/edge-rig.ts'
 
@@ -278,6 +279,21 @@ describe('a prompt', () => {
     ;(await rig.engine.nextRequest()).head().token().done()
     await guessed.waitComplete()
     await rig.settled(2)
+  })
+
+  it.each([
+    ['English', 'words '.repeat(70_000)],
+    ['Chinese', '語'.repeat(150_000)],
+  ])('of 100 000 tokens of %s is recognised to its end', async (_, content) => {
+    await start()
+    rig.chat({ messages: [{ role: 'user', content }] })
+    ;(await rig.engine.nextRequest()).head().token().done()
+    await rig.settled()
+    const { promptTokens, prefixHashes, prefixBlockTokens } = rig.settlement.offer
+    expect(promptTokens).toBeGreaterThan(100_000)
+    const knownTokens = reachOf(prefixHashes.length) * prefixBlockTokens
+    expect(knownTokens / promptTokens).toBeGreaterThan(0.98)
+    expect(knownTokens / promptTokens).toBeLessThanOrEqual(1)
   })
 
   it('whose answer has a length that the client fixed is offered with it', async () => {

@@ -163,11 +163,18 @@ describe('prefix hashes', () => {
     expect(new Set([plain, adapted, salted]).size).toBe(3)
   })
 
-  it('cover whole blocks only, of text and of token ids, and not without end', () => {
+  it('cover whole blocks only, of text and of token ids, far into a prompt and not without end', () => {
     expect(prefixHashes(text(1023), 'm')).toHaveLength(0)
     expect(prefixHashes(text(2047), 'm')).toHaveLength(1)
-    expect(prefixHashes(text(1_000_000), 'm')).toHaveLength(128)
-    const ids = Array.from({ length: 600 }, (_, id) => id)
-    expect(prefixHashes({ prefix: { ids }, cacheSalt: '' }, 'm')).toHaveLength(2)
+    // 100 000 tokens of text, and four times as many.
+    expect(prefixHashes(text(400_000), 'm')).toHaveLength(390)
+    expect(prefixHashes(text(1_600_000), 'm')).toHaveLength(512 + 512 + 6)
+    expect(prefixHashes(text(16_000_000), 'm')).toHaveLength(2048)
+    const ids = (length: number) => ({
+      prefix: { ids: Array.from({ length }, (_, id) => id) },
+      cacheSalt: '',
+    })
+    expect(prefixHashes(ids(600), 'm')).toHaveLength(2)
+    expect(prefixHashes(ids(200_000), 'm')).toHaveLength(512 + 134)
   })
 })

@@ -18,6 +18,16 @@ describe('the prefix index', () => {
     expect(index.cachedTokens(offer()).size).toBe(0)
   })
 
+  it('knows how far the blocks of a long prompt reach', () => {
+    const index = createPrefixIndex()
+    const hashes = Array.from({ length: 600 }, (_, at) => `h${at}`)
+    const long = someOffer({ prefixHashes: hashes, prefixBlockTokens: 256, promptTokens: 180_000 })
+    index.learn(long, 'r1')
+    const cachedTokens = (512 + 2 * 88) * 256
+    expect(index.cachedTokens(long).get('r1')).toBe(cachedTokens)
+    expect(index.learn(long, 'r1')?.believedTokens).toBe(cachedTokens)
+  })
+
   it('counts nothing behind a hole', () => {
     const index = createPrefixIndex(50)
     index.learn(offer('a', 'b', 'c', 'd'), 'r1')
