@@ -12,7 +12,6 @@ export const SHED_REASONS = [
   'tenant_limit',
   'infeasible',
   'no_replica',
-  'draining',
 ] as const
 
 export type ShedReason = (typeof SHED_REASONS)[number]

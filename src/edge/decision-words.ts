@@ -28,7 +28,6 @@ const SHED_MESSAGES = {
   tenant_limit: "this tenant's own limit is reached",
   infeasible: 'not even an idle replica could meet the latency target for a prompt of this size',
   no_replica: 'no replica of this model is live',
-  draining: 'this Sluice is shutting down',
 } as const
 
 /** The sentence that goes with a shed. */

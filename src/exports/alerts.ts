@@ -138,7 +138,7 @@ function shedShare(minEvents: number): AlertRow {
     alert: 'SluiceShedShare',
     severity: 'ticket',
     for: '10m',
-    expr: `sum by (model, class) (rate(${select('shed', { reason: noneOf('tenant_limit|draining') })}[15m]))
+    expr: `sum by (model, class) (rate(${select('shed', { reason: noneOf('tenant_limit') })}[15m]))
 /
 (sum by (model, class) (rate(${select('requests')}[15m])) > 0)
 > ${SHED_RATIO}

@@ -1,5 +1,6 @@
 /** Turns what a client saw of one exchange into the facts that the one judge takes, and has them judged. */
 import { SHED_REASONS, type ShedReason } from '../core/effects.ts'
+import { FIRST_BLOCK_TOKENS } from '../core/prefix-blocks.ts'
 import type { JudgeFacts, SettleOutcome, SloVerdict } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
@@ -93,7 +94,7 @@ function toldInStream({
   readonly code?: number | string
   readonly message: string
 }): Ending {
-  if (isShedReason(code)) return { outcome: 'shed', why: code }
+  if (isShedReason(code) || code === 'draining') return { outcome: 'shed', why: code }
   const status = Number(code)
   if (REFUSAL_STATUSES.has(status)) return { outcome: 'shed', why: `status_${status}` }
   return { outcome: status >= 400 && status < 500 ? 'client_error' : 'upstream_failed', why: message }
@@ -146,7 +147,7 @@ function offerOf(planned: PlannedRequest, model: string, dueAtMs: Ms, retries: n
     maxOutputTokens: planned.maxTokens,
     sequences: 1,
     prefixHashes: [],
-    prefixBlockTokens: 256,
+    prefixBlockTokens: FIRST_BLOCK_TOKENS,
     bodyBytes: 0,
     streamed: true,
     retryCount: retries,

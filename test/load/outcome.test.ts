@@ -106,6 +106,18 @@ describe('settleExchange', () => {
     expect(settle(seen)).toMatchObject({ facts: { outcome: 'shed' }, refusal: { reason: 'status_503' } })
   })
 
+  it.each(['slo_unreachable', 'draining'])(
+    'takes a waiter that is told %s inside its 200 as refused',
+    (code) => {
+      const stream = { contentEvents: 0, done: true, finished: false, error: { code, message: 'no' } }
+      expect(settle({ ...served, stream })).toMatchObject({
+        facts: { outcome: 'shed' },
+        verdict: { kind: 'bad', cause: 'shed' },
+        refusal: { reason: code },
+      })
+    },
+  )
+
   it("excludes the client's own mistake", () => {
     expect(settle(unanswered(400)).verdict).toMatchObject({ kind: 'excluded', cause: 'client_error' })
   })

@@ -94,8 +94,6 @@ function refusal(reason: ShedReason, decision: DecisionRecord, nameOf: NameOf): 
       return `its tenant ${offer.tenant} is at its own limit`
     case 'no_replica':
       return `no replica of ${offer.pool} takes work`
-    case 'draining':
-      return 'this Sluice is shutting down'
     default:
       return reason satisfies never
   }

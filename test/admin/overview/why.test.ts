@@ -76,7 +76,6 @@ describe('why it was refused', () => {
     ['wait_expired', /as long as chat may/],
     ['tenant_limit', /its tenant t is at its own limit/],
     ['no_replica', /no replica of m takes work/],
-    ['draining', /shutting down/],
   ])('has words for %s', (reason, words) => {
     expect(refused(reason)).toMatch(words)
   })
