@@ -23,6 +23,10 @@ export interface Sizes {
 }
 
 const MIB = 1024 * 1024
+/** Ninety thousand names that were kept somewhere, at a hundred bytes each, would be more, in MiB. */
+const NAMES_LIVE_LIMIT = 8
+/** Garbage comes and goes; a metric's series for each of the names would be more, in MiB. */
+const NAMES_RESIDENT_LIMIT = 64
 const WAIT_MS = 30_000
 /** With ten thousand streams a full collection and a walk over the heap take a while. */
 const HOLDINGS_LIMIT_MS = 120_000
@@ -67,9 +71,9 @@ export async function memoryOfIdle({ idle }: Sizes): Promise<Figure[]> {
 export async function memoryOfNames({ names }: Sizes): Promise<Figure[]> {
   return staged(async (stage) => {
     const pool = openPool(stage.url)
-    const never = new AbortController().signal
     let sent = 0
     const ask = async (upTo: number) => {
+      const never = new AbortController().signal
       while (sent < upTo) {
         sent += 1
         const body = JSON.stringify({ model: `invented-${sent}`, messages: [] })
@@ -83,8 +87,10 @@ export async function memoryOfNames({ names }: Sizes): Promise<Figure[]> {
     // The first tenth grows the heap to its working size.
     await all(names / 10)
     const [before, seriesBefore] = [await stage.residentBytes(), seriesOf(await stage.metrics())]
+    const { heapBytes: liveBefore } = await stage.sluice.holdings()
     await all(names)
     const [after, series] = [await stage.residentBytes(), seriesOf(await stage.metrics())]
+    const { heapBytes: live } = await stage.sluice.holdings()
     await pool.destroy()
     const note = `${(before / MIB).toFixed(0)} to ${(after / MIB).toFixed(0)} MiB`
     return [
@@ -92,9 +98,17 @@ export async function memoryOfNames({ names }: Sizes): Promise<Figure[]> {
         what: `resident more after ${names} invented models`,
         value: (after - before) / MIB,
         unit: 'MiB',
+        limit: NAMES_RESIDENT_LIMIT,
         note,
       },
-      { what: 'and their metrics', value: series - seriesBefore, unit: 'series more', limit: 0 },
+      { what: 'and live of it', value: (live - liveBefore) / MIB, unit: 'MiB', limit: NAMES_LIVE_LIMIT },
+      {
+        what: 'and their metrics',
+        value: series - seriesBefore,
+        unit: 'series more',
+        limit: 0,
+        note: `${seriesBefore} series before`,
+      },
     ]
   })
 }
