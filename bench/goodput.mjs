@@ -5,9 +5,12 @@
  *   npm run bench:goodput -- --quick          under 10 minutes on two cores
  *   npm run bench:goodput -- --parts core,robustness --only 8B-H100 --arms sluice,scorpio --loads 1.5,2 --seeds 3
  *   npm run bench:goodput -- --traces DIR     also replays public traces (or SLUICE_TRACES=DIR)
- *   npm run bench:goodput -- --write          also writes docs/goodput.md and docs/goodput.svg
+ *   npm run bench:goodput -- --write          also writes the sections of those parts into docs/goodput.md; with core
+ *                                             the plot docs/goodput.svg too
  *
- * Parts: core, factors, traces, robustness, cold, faults, tenants, untrusted; --quick runs three of them unless told.
+ * Parts: core, everyone (all rivals, and ours without a part each), ablations (the same parts by workload), factors,
+ * traces, robustness, cold, faults, tenants, untrusted; --quick runs two of them unless told. Which command writes
+ * which table: docs/measurements.md.
  * 1x is capacity: the highest rate at which the bare fleet keeps 90 % of requests good, found by bisection. Virtual
  * time only: the figures don't depend on the machine. Results are kept in .bench/goodput/ by what they were made from.
  */
@@ -15,13 +18,12 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { ABLATIONS } from '../dist/policies/parts.js'
-import { ARMS, armOf, BARE, OURS, RIVALS } from './goodput/arms.mjs'
+import { ARMS, armOf, BARE, OURS, RIVALS, VARIED } from './goodput/arms.mjs'
 import { openCache } from './goodput/cache.mjs'
 import { codeDigest } from './goodput/code-digest.mjs'
-import { lossesTable, shortTable } from './goodput/grid-tables.mjs'
+import { lossesTable } from './goodput/grid-tables.mjs'
 import { asText } from './goodput/layout.mjs'
-import { goodputPage } from './goodput/page.mjs'
+import { withSections } from './goodput/page.mjs'
 import { PARTS } from './goodput/parts.mjs'
 import { PLANS } from './goodput/plans.mjs'
 import { goodputPlot } from './goodput/plot.mjs'
@@ -31,7 +33,7 @@ import { scenarioIds } from './goodput/scenarios.mjs'
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const STATE = join(ROOT, '.bench', 'goodput')
-const SHORT_LOADS = [1, 1.5, 2, 3]
+const PAGE = join(ROOT, 'docs', 'goodput.md')
 
 const { values: options } = parseArgs({
   options: {
@@ -58,8 +60,10 @@ function planOf() {
     ...plan,
     ...loads,
     ...seeds,
+    everyone: { ...plan.everyone, ...loads, ...seeds },
+    ablations: { ...plan.ablations, ...loads, ...seeds },
     factors: { ...plan.factors, ...loads, ...seeds },
-    robust: { ...plan.robust, ...loads, ...(options.arms === undefined ? {} : { rivals: RIVALS }) },
+    robust: { ...plan.robust, ...loads },
     cold: { ...plan.cold, ...seeds },
     faults: { ...plan.faults, ...seeds },
     tenants: { ...plan.tenants, ...seeds },
@@ -109,10 +113,11 @@ function openPool(traces) {
 }
 
 /** Who runs: those named, or those for whom the plan has time. */
-function armsOf({ rivals = RIVALS, variants }) {
-  const ours = ['sluice-prior', 'clairvoyant', ...Object.keys(ABLATIONS)]
-  const standard = [OURS, BARE, ...rivals, ...(variants === undefined ? [] : ours)]
-  return chosen(options.arms, [...new Set([...Object.keys(ARMS), ...ours])], 'arm') ?? standard
+function armsOf({ takesAll }, { rivals = RIVALS, variants }) {
+  const chosenArms = chosen(options.arms, [...new Set([...Object.keys(ARMS), ...VARIED])], 'arm')
+  if (chosenArms !== undefined) return chosenArms
+  if (takesAll) return [OURS, BARE, ...RIVALS, ...VARIED]
+  return [OURS, BARE, ...rivals, ...(variants === undefined ? [] : VARIED)]
 }
 
 async function main() {
@@ -129,10 +134,11 @@ async function main() {
   try {
     for (const name of names) {
       if (name === 'traces' && options.traces === undefined) continue
-      const part = await PARTS[name]({ pool, plan, arms: armsOf(plan), only })
-      if (part.results.length === 0) continue
-      for (const table of part.tables) console.log(`${asText(table)}\n`)
-      sections.push({ name, ...part })
+      const part = PARTS[name]
+      const told = await part.run({ pool, plan, arms: armsOf(part, plan), only })
+      if (told.results.length === 0) continue
+      for (const table of told.tables) console.log(`${asText(table)}\n`)
+      sections.push({ name, title: part.title, ...told })
     }
   } finally {
     await pool.close()
@@ -143,21 +149,34 @@ async function main() {
 /** Losses first: the last thing printed is what a reader should see first. */
 function conclude(plan, sections) {
   const grids = sections.filter(({ isGrid }) => isGrid).flatMap(({ results }) => results)
-  const core = sections.find(({ name }) => name === 'core')?.results ?? []
-  const losses = lossesTable(grids)
-  const short = shortTable(core, SHORT_LOADS)
-  console.log(asText(losses))
-  if (core.length > 0) console.log(`\n${asText(short)}`)
+  if (grids.length > 0) console.log(asText(lossesTable(grids)))
+  for (const { short } of sections) if (short !== undefined) console.log(`\n${asText(short)}`)
   mkdirSync(STATE, { recursive: true })
   writeFileSync(options.out, `${JSON.stringify({ plan, sections }, null, 1)}\n`)
-  if (!options.write || core.length === 0) return
-  const told = Object.entries(options).filter(([name]) => !['traces', 'threads', 'out'].includes(name))
-  const flags = told.map(([name, value]) =>
+  if (options.write) writePage(sections)
+}
+
+/** Each part's section anew; what other runs wrote stays. */
+function writePage(sections) {
+  const fresh = sections.map((section) => ({
+    ...section,
+    command: commandOf(section.name),
+    ...(section.isGrid ? { losses: lossesTable(section.results) } : {}),
+  }))
+  const titles = Object.values(PARTS).map(({ title }) => title)
+  writeFileSync(PAGE, withSections(readFileSync(PAGE, 'utf8'), fresh, titles))
+  const core = sections.find(({ name }) => name === 'core')
+  if (core !== undefined) writeFileSync(join(ROOT, 'docs', 'goodput.svg'), goodputPlot(core.results))
+}
+
+/** What repeats that part of this run. */
+function commandOf(part) {
+  const { traces, threads, out, write, ...asked } = options
+  const told = { ...asked, parts: part, ...(part === 'traces' ? { traces: 'DIR' } : {}), write }
+  const flags = Object.entries(told).map(([name, value]) =>
     value === true ? ` --${name}` : value ? ` --${name} ${value}` : '',
   )
-  const command = `npm run bench:goodput --${flags.join('')}`
-  writeFileSync(join(ROOT, 'docs', 'goodput.md'), goodputPage({ command, losses, short, sections }))
-  writeFileSync(join(ROOT, 'docs', 'goodput.svg'), goodputPlot(core))
+  return `npm run bench:goodput --${flags.join('')}`
 }
 
 await main()

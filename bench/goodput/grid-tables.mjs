@@ -32,9 +32,19 @@ function leadOver(rows, arm, load) {
   return ours.length === 0 || theirs.length === 0 ? undefined : pairedDifference(ours, theirs)
 }
 
+/** What a scenario is, at which rate, for how long and how often. */
+export function titleOf({ scenario, capacity, durationMs, rows }) {
+  const seeds = new Set(rows.map(({ seed }) => seed)).size
+  const { traceRequests } = capacity
+  const length =
+    traceRequests === undefined ? `${durationMs / 1000} s` : `${traceRequests.toFixed(0)} requests`
+  const rate = `1x = ${capacity.ratePerSec.toFixed(1)}/s (saturated: ${capacity.saturatedPerSec.toFixed(1)}/s)`
+  return `${scenario.id}: ${scenario.replicas} x ${scenario.profile}, ${describe(scenario)}; ${rate}; ${length}, ${seeds} seeds`
+}
+
 /** Attainment by arm and load with the interval, and ours against the best rival of each load. */
 export function scenarioTable(result) {
-  const { scenario, capacity, durationMs, tuned, rows, carried = {} } = result
+  const { tuned, rows, carried = {} } = result
   const loads = loadsOf(rows)
   const cells = (of) => loads.map((load) => of(load) ?? '')
   const attainedBy = (arm) => cells((load) => spread(meanOf(valuesOf(rows, arm, load))))
@@ -54,13 +64,8 @@ export function scenarioTable(result) {
     ['best rival', ...cells((load) => bestRival(rows, load)?.arm), '', ''],
     ...hindsightRows(result, cells),
   ]
-  const seeds = new Set(rows.map(({ seed }) => seed)).size
-  const { traceRequests } = capacity
-  const length =
-    traceRequests === undefined ? `${durationMs / 1000} s` : `${traceRequests.toFixed(0)} requests`
-  const rate = `1x = ${capacity.ratePerSec.toFixed(1)}/s (saturated: ${capacity.saturatedPerSec.toFixed(1)}/s)`
   return {
-    title: `${scenario.id}: ${scenario.replicas} x ${scenario.profile}, ${describe(scenario)}; ${rate}; ${length}, ${seeds} seeds`,
+    title: titleOf(result),
     head: [
       'good of offered, %',
       ...loads.map((load) => `${load}x`),
@@ -135,11 +140,11 @@ export function lossesTable(results) {
 
 /** By class at one load: good of judged; of classes without targets how many were served. And what it cost. */
 export function classTable({ scenario, rows }, load) {
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row.classes)))].sort()
+  const names = classNames(rows)
   const lines = armsOf(rows).flatMap((arm) => {
     const own = rows.filter((row) => row.arm === arm && row.load === load)
     if (own.length === 0) return []
-    const shares = names.map((name) => classShare(own, name))
+    const shares = classShares(own, names)
     const judged = shares.filter(({ isJudged }) => isJudged).map(({ share }) => share)
     const mean = (field) => meanOf(own.map((row) => row[field] ?? Number.NaN)).mean
     return [
@@ -170,6 +175,11 @@ export function classTable({ scenario, rows }, load) {
     rows: lines,
   }
 }
+
+const classNames = (rows) => [...new Set(rows.flatMap((row) => Object.keys(row.classes)))].sort()
+
+/** By class the share of these rows' requests that were good, or, where nothing is judged, served. */
+export const classShares = (own, names = classNames(own)) => names.map((name) => classShare(own, name))
 
 function classShare(own, name) {
   const sum = (field) => own.reduce((total, row) => total + (row.classes[name]?.[field] ?? 0), 0)

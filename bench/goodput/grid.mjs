@@ -72,14 +72,14 @@ export async function trainingScore(pool, opened, arm, setting, plan) {
   return meanOfValues(cells.map(({ attained }) => attained))
 }
 
-/** The arm's best setting for that scenario: `{ setting, score, tried }`. */
+/** The arm's best setting for that scenario: `{ setting, score, tried }`, the last being how many settings were. */
 export async function tuneArm(pool, opened, arm, plan) {
   const scoreOf = (setting) => trainingScore(pool, opened, arm, setting, plan)
   const { axes, start } = armOf(arm)
   if (axes === undefined) return { setting: {}, tried: 0 }
   const strided = thinned(axes, plan.tuningStride ?? 1)
   const { setting, score, tried } = await tune({ axes: strided, start }, scoreOf, plan.tuningRounds)
-  return { setting, score, tried: tried.length }
+  return { setting, score, tried: new Set(tried.map((one) => JSON.stringify(one.setting))).size }
 }
 
 /** Every `stride`-th value of the axes that have more than four. */

@@ -1,10 +1,11 @@
-/** The page of results in Markdown: what was run and how, losses before everything else, then every table. */
+/** The page of results in Markdown: a section a part, each with its own command, losses before everything else. */
 import { asMarkdown } from './layout.mjs'
 
 const INTRODUCTION = `# Goodput
 
-Written by \`npm run bench:goodput -- --write\`; do not edit. Everything here ran in virtual time on simulated engines (see
-\`src/sim/\`), not on GPUs: it compares decisions, on equal ground, and says nothing about any engine's speed.
+Written by \`npm run bench:goodput -- --write\`, each section by the command that it names; do not edit. Everything here ran in
+virtual time on simulated engines (see \`src/sim/\`), not on GPUs: it compares decisions, on equal ground, and says nothing
+about any engine's speed.
 
 ![Goodput over offered load](goodput.svg)
 
@@ -16,21 +17,36 @@ How to read it:
   is bad. All figures are over requests *offered*. ± is the 95 % interval over seeds; differences are of pairs of equal seeds.
 - **Every rival is tuned** for each scenario on another seed, one setting after the other over its whole range. Sluice has
   no setting and starts with nothing learnt.
+- The rival **scorpio** is a policy of a paper that borrows Sluice's predictions, so that policies are compared and not
+  predictors: nobody has it in the field. The others see what they would see.
 - The **best schedule found in hindsight** knows every answer's length and all arrivals, and chooses whom to refuse by
   replaying the run within a fixed budget. It is no optimum. The **certified bound** (U2) holds for every schedule but is
-  loose.
-`
+  loose.`
 
-/** `{ command, losses, short, sections: [{ title, tables }] }` as one page. */
-export function goodputPage({ command, losses, short, sections }) {
-  const parts = [
-    INTRODUCTION,
-    `Run with \`${command}\`.`,
-    '## In short',
-    asMarkdown(short),
-    '## Losses',
-    asMarkdown(losses),
-    ...sections.flatMap(({ title, tables }) => [`## ${title}`, ...tables.map(asMarkdown)]),
-  ]
-  return `${parts.join('\n\n')}\n`
+const START = /^(?=## )/m
+const titleOf = (text) => text.slice('## '.length).split('\n', 1)[0]
+
+/**
+ * The page with these sections, `{ title, command, losses?, short?, tables }`, in place of those of the same titles.
+ * Others stay as they are, in the order of `titles`; what has a title that is not there is dropped.
+ */
+export function withSections(page, sections, titles) {
+  const old = page.split(START).filter((text) => text.startsWith('## '))
+  const texts = new Map(old.map((text) => [titleOf(text), text.trimEnd()]))
+  for (const section of sections) texts.set(section.title, sectionText(section))
+  const shown = titles.filter((title) => texts.has(title))
+  const contents = shown.map((title) => `- [${title}](#${anchorOf(title)})`).join('\n')
+  return `${[INTRODUCTION, contents, ...shown.map((title) => texts.get(title))].join('\n\n')}\n`
+}
+
+/** As GitHub makes it. */
+const anchorOf = (title) =>
+  title
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-')
+
+function sectionText({ title, command, losses, short, tables }) {
+  const first = [short, losses].filter((table) => table !== undefined)
+  return [`## ${title}`, `By \`${command}\`.`, ...[...first, ...tables].map(asMarkdown)].join('\n\n')
 }

@@ -1,8 +1,14 @@
 /** Runs jobs on threads, as many at a time as asked, each remembered; one that hangs is ended and told as an error. */
 import { Worker } from 'node:worker_threads'
 
-/** Longest run of one job. */
+/** Longest run of one job: a short one, and what each request of a long one adds, many times what it takes alone. */
 const JOB_LIMIT_MS = 240_000
+const REQUEST_LIMIT_MS = 50
+
+/** When a job counts as hung, in ms; a spec with a rate and a length says how many requests it has. */
+export function jobLimitMs({ ratePerSec = 0, durationMs = 0 }) {
+  return JOB_LIMIT_MS + REQUEST_LIMIT_MS * ratePerSec * (durationMs / 1000)
+}
 
 export class Pool {
   #idle = []
@@ -73,7 +79,8 @@ export class Pool {
       done(this.#start())
       reject(new Error(`${job} of ${JSON.stringify(spec)} ${reason}`))
     }
-    const limit = setTimeout(() => broken(`took more than ${JOB_LIMIT_MS / 1000} s`), JOB_LIMIT_MS)
+    const limitMs = jobLimitMs(spec)
+    const limit = setTimeout(() => broken(`took more than ${Math.round(limitMs / 1000)} s`), limitMs)
     const fail = (error) => broken(`failed: ${error}`)
     const take = ({ result, error }) => {
       done(worker)

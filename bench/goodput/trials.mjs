@@ -1,7 +1,7 @@
 /** Trials of our own scheduler: straight into overload with nothing learnt, and with something broken. */
 import { OURS } from './arms.mjs'
 import { openScenario, runCell, testSeeds } from './grid.mjs'
-import { CORE } from './scenarios.mjs'
+import { describe } from './scenarios.mjs'
 
 const FIRST_MS = 10_000
 
@@ -40,27 +40,27 @@ export async function coldStart(pool, scenario, plan) {
  */
 export async function faultTrial(pool, scenario, plan) {
   const { load, seeds } = plan.faults
-  const opened = await openScenario(pool, CORE[0], plan)
+  const opened = await openScenario(pool, scenario, plan)
   const { durationMs } = opened
-  const arm = scenario.faults.some(({ kind }) => kind === 'estimatorBias') ? 'sluice-prior' : OURS
-  const fromMs = Math.max(...scenario.faults.map(({ fromRatio = 0 }) => fromRatio)) * durationMs
+  const { faults, leftRatio, replicas, ...same } = scenario
+  const arm = faults.some(({ kind }) => kind === 'estimatorBias') ? 'sluice-prior' : OURS
+  const fromMs = Math.max(...faults.map(({ fromRatio = 0 }) => fromRatio)) * durationMs
   const windows = [[fromMs, durationMs]]
-  const goodOf = async (change, seed) => {
-    const { leftRatio, ...changed } = { ...opened.scenario, ...change }
+  const goodOf = async (fleet, seed) => {
     const cell = { arm, setting: {}, load, seed, windows }
-    return (await runCell(pool, { ...opened, scenario: changed }, cell)).windows[0].good
+    return (await runCell(pool, { ...opened, scenario: { ...same, ...fleet } }, cell)).windows[0].good
   }
-  const left = scenario.leftRatio * scenario.replicas
+  const left = leftRatio * replicas
   return Promise.all(
     testSeeds(seeds).map(async (seed) => {
       const [broken, more, fewer] = await Promise.all([
-        goodOf({ faults: scenario.faults }, seed),
+        goodOf({ replicas, faults }, seed),
         goodOf({ replicas: Math.ceil(left) }, seed),
         goodOf({ replicas: Math.floor(left) }, seed),
       ])
       const share = left - Math.floor(left)
       const expected = share * more + (1 - share) * fewer
-      return { scenario: scenario.id, arm, seed, ratio: broken / expected }
+      return { scenario: scenario.id, workload: describe(scenario), arm, seed, ratio: broken / expected }
     }),
   )
 }

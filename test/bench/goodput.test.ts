@@ -1,4 +1,4 @@
-/** Holds the parts of bench/goodput.mjs to their words: tuning, remembering, robustness, tables and the plot. */
+/** Holds the parts of bench/goodput.mjs to their words: tuning, remembering, robustness, tables, page and plot. Needs a build. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -52,7 +52,17 @@ interface Bench {
       readonly mostRatio: number
     }
   }[]
-  besideTable(beside: readonly object[], loads: readonly number[]): Table
+  besideTable(beside: readonly object[], loads: readonly number[], guarded?: readonly object[]): Table
+  overallTable(
+    results: readonly object[],
+    overall: Readonly<Record<string, object>>,
+    beside: readonly object[],
+    loads: readonly number[],
+  ): Table
+  everyoneTable(result: object, parts: readonly string[]): Table
+  ablationTable(results: readonly object[], parts: readonly string[], load: number): Table
+  withSections(page: string, sections: readonly object[], titles: readonly string[]): string
+  jobLimitMs(spec: object): number
   untrustedTable(results: readonly object[], arm: string, rivals: readonly string[]): Table
   overWorkloads(
     rows: readonly Row[],
@@ -69,6 +79,11 @@ interface Bench {
     Record<string, { readonly axes?: Record<string, unknown[]>; readonly start?: object }>
   >
   readonly RIVALS: readonly string[]
+  readonly BORROWERS: readonly string[]
+  readonly VARIED: readonly string[]
+  armOf(name: string): { readonly about: string }
+  readonly PARTS: Readonly<Record<string, { readonly title: string }>>
+  readonly PLANS: Readonly<Record<string, { readonly parts: readonly string[] }>>
 }
 
 const load = async (name: string): Promise<object> =>
@@ -83,6 +98,11 @@ const names = [
   'layout',
   'plot',
   'arms',
+  'everyone-tables',
+  'page',
+  'parts',
+  'plans',
+  'pool',
 ] as const
 const bench = Object.assign({}, ...(await Promise.all(names.map(load)))) as Bench
 
@@ -230,9 +250,120 @@ describe('the tables', () => {
   })
 })
 
+describe('everyone', () => {
+  const won = resultOf('won', {
+    sluice: [0.99, 0.9],
+    'round-robin': [0.95, 0.1],
+    limit: [0.9, 0.7],
+    'sluice-no-kv': [0.99, 0.9],
+    'sluice-no-slack': [0.98, 0.8],
+    'sluice-no-floors': [0.99, 0.95],
+    clairvoyant: [0.99, 0.97],
+  })
+  const parts = ['sluice-no-kv', 'sluice-no-slack', 'sluice-no-floors']
+
+  it('is in one table: ours, who knows more, rivals from the best down, parts from the dearest down', () => {
+    const { head, rows, notes } = bench.everyoneTable(won, parts)
+    expect(rows.map(([arm]) => arm)).toEqual([
+      'sluice',
+      'clairvoyant',
+      'limit',
+      'round-robin',
+      'sluice-no-slack',
+      'sluice-no-kv',
+      'sluice-no-floors',
+    ])
+    expect(head.slice(2, 6)).toEqual(['1x, % good', 'less ours', '2x, % good', 'less ours'])
+    expect(rows[2]?.slice(2, 6)).toEqual(['90.1 ±0.6', '-9.0 ±0.0', '70.2 ±0.6', '-20.0 ±0.0'])
+    expect(rows.at(-2)?.slice(3, 6)).toEqual(['+0.0 ±0.0', '90.1 ±0.6', '+0.0 ±0.0'])
+    expect(notes[0]).toContain(
+      'falls on won, neither clearly nor by 0.3 points: sluice-no-kv, sluice-no-floors.',
+    )
+    expect(notes[0]).toContain('Clearly better somewhere without: sluice-no-floors.')
+  })
+
+  it('has below it what hindsight reached on the seeds that were searched', () => {
+    const searched = {
+      ...won,
+      schedules: [{ load: 2, seed: 1, attained: 0.991 }],
+      bounds: [{ load: 2, seed: 1, bound: 1 }],
+    }
+    const { head, rows } = bench.everyoneTable(searched, parts)
+    expect(rows.every((row) => row.length === head.length)).toBe(true)
+    expect(rows.slice(-2).map((row) => row.slice(2, 6))).toEqual([
+      ['', '', '99.1', '+9.0'],
+      ['', '', '100.0', '+9.9'],
+    ])
+  })
+
+  it('is shown part by part over the workloads, those that help nowhere too', () => {
+    const other = resultOf('other', {
+      sluice: [0.9, 0.8],
+      'sluice-no-kv': [0.9, 0.8],
+      'sluice-no-slack': [0.9, 0.8],
+      'sluice-no-floors': [0.9, 0.74],
+    })
+    const { head, rows, notes } = bench.ablationTable([won, other], parts, 2)
+    expect(head.slice(2)).toEqual(['mean', 'won', 'other'])
+    expect(rows.map(([arm, , mean]) => [arm, mean])).toEqual([
+      ['sluice', '85.2'],
+      ['sluice-no-slack', '-5.0 ±0.0'],
+      ['sluice-no-floors', '-0.5 ±0.0'],
+      ['sluice-no-kv', '+0.0 ±0.0'],
+    ])
+    expect(rows[2]?.slice(3)).toEqual(['+5.0 ±0.0', '-6.0 ±0.0'])
+    expect(notes[0]).toContain('falls on any workload, neither clearly nor by 0.3 points: sluice-no-kv.')
+  })
+
+  it('is said to be what it is, and each part of each plan is known', () => {
+    for (const name of [...Object.keys(bench.ARMS), ...bench.VARIED])
+      expect(bench.armOf(name).about, name).toMatch(/\w{3}/)
+    for (const { parts: planned } of Object.values(bench.PLANS))
+      expect(planned.filter((name) => bench.PARTS[name] === undefined)).toEqual([])
+  })
+})
+
+describe('the page', () => {
+  const table = { title: 'T', head: ['a'], rows: [[1]] }
+  const titles = ['First', 'Second', 'Third']
+  const section = (title: string, value: number) => ({
+    title,
+    command: `run ${title}`,
+    tables: [{ ...table, rows: [[value]] }],
+  })
+
+  it('gets the sections of a run in their places, and keeps those of other runs', () => {
+    const one = bench.withSections('', [section('Third', 3), section('First', 1)], titles)
+    expect(one.match(/^## .*$/gm)).toEqual(['## First', '## Third'])
+    const two = bench.withSections(one, [section('Second', 2), section('Third', 33)], titles)
+    expect(two.match(/^## .*$/gm)).toEqual(['## First', '## Second', '## Third'])
+    expect(two.match(/^\| \d+ \|$/gm)).toEqual(['| 1 |', '| 2 |', '| 33 |'])
+    expect(two).toContain('- [Second](#second)')
+    expect(two).toContain('By `run First`.')
+    expect(bench.withSections(two, [], titles)).toBe(two)
+    expect(bench.withSections(two, [], ['First'])).not.toContain('Second')
+  })
+
+  it('says losses before everything else', () => {
+    const losses = bench.lossesTable(RESULTS)
+    const page = bench.withSections('', [{ ...section('First', 1), losses }], titles)
+    expect(page.indexOf('Losses: 2 of 4')).toBeLessThan(page.indexOf('**T**'))
+    expect(page.indexOf('Losses: 2 of 4')).toBeGreaterThan(0)
+  })
+})
+
+describe('a job', () => {
+  it('may take longer the more requests it has', () => {
+    const short = bench.jobLimitMs({ scenario: {}, seed: 1 })
+    expect(short).toBeGreaterThan(60_000)
+    // Sixteen replicas at 2x for 24 s took some minutes on a busy machine.
+    expect(bench.jobLimitMs({ ratePerSec: 800, durationMs: 24_000 })).toBeGreaterThan(short + 900_000)
+  })
+})
+
 describe('robustness', async () => {
   const { besideBest, overWorkloads } = (await load('robustness')) as Bench
-  const { besideTable, untrustedTable } = (await load('trial-tables')) as Bench
+  const { besideTable, overallTable, untrustedTable } = (await load('trial-tables')) as Bench
 
   it('measures ours by the best rival of each workload', () => {
     const beside = besideBest(RESULTS, 'sluice', ['limit', 'round-robin'], [2])
@@ -266,6 +397,34 @@ describe('robustness', async () => {
     const { rows, notes } = besideTable(besideBest([searched], 'sluice', ['limit'], [2]), [2])
     expect(rows[0]?.slice(4, 7)).toEqual(['80.0', '1.141', '90.0'])
     expect(notes.at(-1)).toContain('1.141 with it, and 1.284 at the certified bound')
+  })
+
+  it('shows both readings: rivals in the field, and the guard that borrows our predictions', () => {
+    const both = [
+      resultOf('a', { sluice: [0.9, 0.8], limit: [0.8, 0.5], scorpio: [0.9, 0.7] }),
+      resultOf('b', { sluice: [0.9, 0.6], limit: [0.8, 0.5], scorpio: [0.9, 0.66] }),
+    ]
+    expect(bench.BORROWERS).toEqual(['scorpio'])
+    const [field, guard] = ['limit', 'scorpio'].map((rival) => besideBest(both, 'sluice', [rival], [2]))
+    const { head, rows, notes } = besideTable(field ?? [], [2], guard)
+    expect(rows.every((row) => row.length === head.length)).toBe(true)
+    expect(rows.map((row) => [row[3], row[10]])).toEqual([
+      ['1.598 ±0.008', '1.143 ±0.001'],
+      ['1.199 ±0.003', '0.909 ±0.001'],
+    ])
+    expect(notes[0]).toMatch(/or not at all: worst ratio 1.199, mean 1.399.*predictions: worst ratio 0.909/)
+    const tuned = both.flatMap((result) => result.rows.filter(({ arm }) => arm === 'limit'))
+    const overall = overallTable(both, { limit: { setting: {}, rows: tuned } }, field ?? [], [2])
+    expect(overall.rows[1]?.slice(0, 8)).toEqual([
+      'limit',
+      '1.00',
+      'a',
+      '1.00',
+      '1.00',
+      'a',
+      '1.00',
+      '+20.0 ±0.0',
+    ])
   })
 
   it('shows an arm that believes nothing beside the better limit of each load', () => {
