@@ -10,6 +10,8 @@ const ROOT = new URL('../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
 const exists = (path: string): boolean => existsSync(new URL(path, ROOT))
 
+const scripts = JSON.parse(read('package.json')).scripts as Record<string, string | undefined>
+
 const pages = [
   ...readdirSync(new URL('docs/', ROOT), { recursive: true, encoding: 'utf8' }).map((name) => `docs/${name}`),
   ...readdirSync(ROOT),
@@ -41,6 +43,23 @@ describe('the pages', () => {
       (name) => !known.has(name) && !known.has(name.replace(/_(bucket|sum|count)$/, '')),
     )
     expect(unknown).toEqual([])
+  })
+
+  it.each(pages)('%s names only npm scripts that there are', (page) => {
+    const named = [...read(page).matchAll(/\bnpm run ([a-z][\w:-]*)/g)].map(([, name]) => name ?? '')
+    expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
+  })
+
+  it('name in one list every command that prints figures', () => {
+    const list = read('docs/measurements.md')
+    const benches = Object.keys(scripts).filter((name) => name.startsWith('bench:'))
+    expect(benches.length).toBeGreaterThan(10)
+    expect(benches.filter((name) => !list.includes(`npm run ${name}`))).toEqual([])
+    const sections = [...read('docs/goodput.md').matchAll(/^By `(.*)`\.$/gm)].map(
+      ([, command]) => command ?? '',
+    )
+    expect(sections).not.toEqual([])
+    expect(sections.filter((command) => !list.includes(`\`${command}\``))).toEqual([])
   })
 
   it('tell the story of each refusal that the gate can make', () => {
