@@ -192,7 +192,10 @@ function outage({ state, pool }: PoolQuestion): Plan {
   return { intents: promised.map(noReplica) }
 }
 
-/** Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. */
+/**
+ * Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. One that the
+ * plan has elsewhere waits for that replica: it would be sooner there, most often since its prompt is cached there.
+ */
 function tryAdmit(
   round: Round,
   job: Job,
@@ -200,28 +203,42 @@ function tryAdmit(
   roomRatio: number,
   plannedId: ReplicaId | undefined,
 ): Intent | undefined {
-  const routes: Route[] = []
-  let held: OpenReplica | undefined
-  for (const replica of open) {
-    if (hasRoom(round, job, replica, roomRatio))
-      routes.push(routeOf(round, job, replica.view, roomRatio, replica.depthTokens))
-    else if (replica.view.ledger.replicaId === plannedId) held = replica
+  const withRoom = open.filter((replica) => hasRoom(round, job, replica, roomRatio))
+  if (plannedId !== undefined && !withRoom.some((replica) => isAt(replica, plannedId))) {
+    reserve(round, job, open, plannedId)
+    return undefined
   }
+  const routes = withRoom.map(({ view, depthTokens }) => routeOf(round, job, view, roomRatio, depthTokens))
   for (const route of soonestFirstToken(routes)) {
     const gate = refusingGate(route.candidate, round.without)
-    const { replicaId } = route.candidate.view.ledger
-    if (gate === undefined) {
-      const { requestId } = job.waiter.offer
-      // The chosen one first, or a record of a wide fleet would not have it.
-      const others = open.filter(({ view }) => view !== route.candidate.view).slice(0, MAX_RECORDED - 1)
-      const shown = [route, ...others.map(({ view }) => routeOf(round, job, view, roomRatio))]
-      return { kind: 'admit', requestId, replicaId, candidates: recorded(round, shown) }
-    }
+    if (gate === undefined) return admit(round, job, route, open, roomRatio)
     if (gate === 'slack' || gate === 'steady' || gate === 'kv') round.heldByTime = true
   }
-  // Its own replica will have room as soon as its backlog or a slot frees: nobody behind it may take that.
-  if (held !== undefined && takesNow(held.view, job, round.nowMs)) open.splice(open.indexOf(held), 1)
   return undefined
+}
+
+const isAt = ({ view }: OpenReplica, replicaId: ReplicaId): boolean => view.ledger.replicaId === replicaId
+
+/** Its replica will have room as soon as its backlog or a slot frees: nobody behind it may take that. */
+function reserve(round: Round, job: Job, open: OpenReplica[], plannedId: ReplicaId): void {
+  const at = open.findIndex((replica) => isAt(replica, plannedId))
+  const planned = open[at]
+  if (planned !== undefined && takesNow(planned.view, job, round.nowMs)) open.splice(at, 1)
+}
+
+function admit(
+  round: Round,
+  job: Job,
+  route: Route,
+  open: readonly OpenReplica[],
+  roomRatio: number,
+): Intent {
+  const { requestId } = job.waiter.offer
+  const { view } = route.candidate
+  // The chosen one first, or a record of a wide fleet would not have it.
+  const others = open.filter((replica) => replica.view !== view).slice(0, MAX_RECORDED - 1)
+  const shown = [route, ...others.map((other) => routeOf(round, job, other.view, roomRatio))]
+  return { kind: 'admit', requestId, replicaId: view.ledger.replicaId, candidates: recorded(round, shown) }
 }
 
 /** When time alone changes the plan: a deadline passes, or a gate that opens with time may let someone through. */
