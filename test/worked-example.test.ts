@@ -57,9 +57,16 @@ const [line, learnt] = [...page.matchAll(/```json\n(.*?)```/gs)].map(([, text]):
 
 function modelOf(slownessRatio: number): StepModel {
   const { step } = learnt
-  const model = stepModel()
-  model.estimate.mean.splice(0, 6, step.base_ms, step.per_sequence_ms, step.per_1k_context_ms)
-  model.estimate.mean.push(step.request_overhead_ms, step.per_chunk_ms, step.per_1k_prefill_ms)
+  const model = stepModel({
+    baseMs: step.base_ms,
+    perSequenceMs: step.per_sequence_ms,
+    perContextTokenMs: step.per_1k_context_ms / 1000,
+    requestOverheadMs: step.request_overhead_ms,
+    perChunkMs: step.per_chunk_ms,
+    perPrefillTokenMs: step.per_1k_prefill_ms / 1000,
+    perPairMs: 0,
+    uncertaintyRatio: 1,
+  })
   return { ...model, slownessRatio }
 }
 
@@ -68,7 +75,7 @@ function loadOf(model: StepModel, candidate: CandidateLine): EngineLoad {
   const { backlog_tokens: backlogTokens, running_sequences: sequences, decode_step_ms: stepMs } = candidate
   const contextMs = stepMs - decodeStepMs(model, sequences + PREFILLING, 0)
   const contextTokens = ((contextMs / model.slownessRatio) * 1000) / learnt.step.per_1k_context_ms
-  return { backlogTokens, sequences, contextTokens, chunkTokens: BUDGET_TOKENS - sequences }
+  return { backlogTokens, backlogPairs: 0, sequences, contextTokens, chunkTokens: BUDGET_TOKENS - sequences }
 }
 
 describe('the worked example', () => {

@@ -1,8 +1,13 @@
 /** What predicts: the estimator as it ships, and three plain rules. Each has `predict(row)` and `learn(row, said)`. */
 import { priorOf } from '../../dist/cli/gate-parts.js'
 import { calibration, factor, learnError } from '../../dist/estimate/calibration.js'
-import { decodeStepMs, observeDecode, observePrefill, stepModel } from '../../dist/estimate/step-model.js'
-import { HALF_STEP } from '../../dist/estimate/step-windows.js'
+import {
+  decodeStepMs,
+  HALF_STEP,
+  observeDecode,
+  observePrefill,
+  stepModel,
+} from '../../dist/estimate/step-model.js'
 import { loadClass, promptClass, rawTtftMs } from '../../dist/estimate/ttft.js'
 import { leastSquares, sortedInsert } from './arithmetic.mjs'
 
@@ -13,8 +18,12 @@ const ANSWER_TOKENS = 100
 /** The rows bear no time, so nothing grows stale. */
 const NOW_MS = 0
 
-const loadOf = ({ backlogTokens, sequences, contextTokens }) => ({
+/** What waits is taken to be prompts of one length: the rows say only what they come to. */
+const backlogPairsOf = ({ backlogTokens, waiting }) => backlogTokens ** 2 / (2 * Math.max(1, waiting))
+
+const loadOf = ({ backlogTokens, waiting, sequences, contextTokens }) => ({
   backlogTokens,
+  backlogPairs: backlogPairsOf({ backlogTokens, waiting }),
   sequences,
   contextTokens,
   chunkTokens: Math.max(16, BATCHED_TOKENS - sequences),
@@ -56,6 +65,7 @@ function teachFirstToken(model, row) {
     elapsedMs: observedMs,
     starts: 1,
     prefillTokens,
+    pairs: backlogPairsOf(row) + promptTokens ** 2 / 2,
     chunks,
     steps,
     sequences,

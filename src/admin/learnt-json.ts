@@ -27,6 +27,8 @@ interface LearntGroup {
     readonly requestOverheadMs: Ms
     readonly perChunkMs: Ms
     readonly per1kPrefillMs: Ms
+    /** A million pairs of a prompt token and one that it attends to. */
+    readonly per1mPairsMs: Ms
   }
   readonly decodeWindows: number
   readonly changes: number
@@ -82,6 +84,7 @@ function groupJson({ groupId, trust, evidence, step, ...rest }: LearntGroup): ob
       request_overhead_ms: step.requestOverheadMs,
       per_chunk_ms: step.perChunkMs,
       per_1k_prefill_ms: step.per1kPrefillMs,
+      per_1m_pairs_ms: step.per1mPairsMs,
     },
     decode_windows: rest.decodeWindows,
     changes: rest.changes,

@@ -72,6 +72,7 @@ export function priorLike({ prefill, decode, stepOverheadMs, requestOverheadMs }
     perContextTokenMs: decode.perContextTokenMs,
     perChunkMs: Math.max(0, prefill.baseMs - decode.baseMs),
     perPrefillTokenMs: prefill.perTokenMs,
+    perPairMs: prefill.perTokenContextMs,
     requestOverheadMs,
     uncertaintyRatio: PROFILE_UNCERTAINTY_RATIO,
   }

@@ -1,4 +1,5 @@
 /** The books of one replica: every permit out, what it still has to prefill, what it decodes and has in KV. */
+import { attentionPairs } from './attention.ts'
 import type { PermitId } from './events.ts'
 import type { ReplicaReport } from './replica.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
@@ -30,6 +31,7 @@ export class ReplicaLedger {
   /** Undefined when it must be looked up again. */
   #head: InFlight | undefined
   #backlogTokens: Tokens = 0
+  #backlogPairs = 0
   #prefillingSequences = 0
   #decodingSequences = 0
   #contextTokens: Tokens = 0
@@ -70,6 +72,10 @@ export class ReplicaLedger {
   get backlogTokens(): Tokens {
     return this.#backlogTokens
   }
+  /** Their `attentionPairs`, of each prompt by itself. */
+  get backlogPairs(): number {
+    return this.#backlogPairs
+  }
   /** Prompt and generated tokens of everything in flight there. */
   get contextTokens(): Tokens {
     return this.#contextTokens
@@ -82,6 +88,7 @@ export class ReplicaLedger {
   dispatch(inFlight: InFlight): void {
     this.#prefilling.set(inFlight.permitId, inFlight)
     this.#backlogTokens += inFlight.uncachedTokens
+    this.#backlogPairs += pairsOf(inFlight)
     this.#prefillingSequences += inFlight.offer.sequences
     this.#contextTokens += inFlight.offer.promptTokens
     this.#version++
@@ -130,6 +137,14 @@ export class ReplicaLedger {
     if (this.#head === inFlight) this.#head = undefined
     this.#prefillingSequences -= inFlight.offer.sequences
     this.#backlogTokens -= inFlight.uncachedTokens
-    if (this.#prefilling.size === 0) this.#backlogTokens = 0
+    this.#backlogPairs -= pairsOf(inFlight)
+    if (this.#prefilling.size > 0) return
+    this.#backlogTokens = 0
+    this.#backlogPairs = 0
   }
+}
+
+/** Its `attentionPairs`. */
+export function pairsOf({ offer, uncachedTokens }: InFlight): number {
+  return attentionPairs(offer.promptTokens, uncachedTokens)
 }

@@ -1,6 +1,6 @@
 /** Everything learnt once for replicas that are alike: step model, pace of each, calibration, and trust in all that. */
 import type { PermitId } from '../core/events.ts'
-import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import { type InFlight, pairsOf, type ReplicaLedger } from '../core/ledger.ts'
 import type { SettleReport } from '../core/records.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
@@ -10,6 +10,7 @@ import { unsettle } from './kalman.ts'
 import { forgetPace, type GroupPace, groupPace, learnPace, slownessOf } from './replica-pace.ts'
 import {
   decodeStepMs,
+  perMillionPairsMs,
   type StepModel,
   type StepPrior,
   type StepResidual,
@@ -104,9 +105,14 @@ export class EngineGroup {
     windowsDispatched(member.windows, member, ledger, nowMs)
     if (offer.kind !== 'generate') return
     const whole = loadOf(model, ledger, nowMs)
-    const load = { ...whole, backlogTokens: Math.max(0, whole.backlogTokens - uncachedTokens) }
+    const pairs = pairsOf(inFlight)
+    const load = {
+      ...whole,
+      backlogTokens: Math.max(0, whole.backlogTokens - uncachedTokens),
+      backlogPairs: Math.max(0, whole.backlogPairs - pairs),
+    }
     const own = loadClass(load, promptClass(uncachedTokens))
-    const rawMs = rawTtftMs(model, load, uncachedTokens)
+    const rawMs = rawTtftMs(model, load, uncachedTokens, pairs)
     const medianMs = rawMs * this.ttftFactor(own, 'p50', nowMs)
     this.#predictions.set(permitId, {
       rawTtftMs: rawMs,
@@ -168,7 +174,15 @@ export class EngineGroup {
     return {
       trust: this.trust(nowMs),
       evidence: { prefillWindows: this.#windows.prefill, ...this.#record },
-      step: { baseMs, perSequenceMs, per1kContextMs, requestOverheadMs, perChunkMs, per1kPrefillMs },
+      step: {
+        baseMs,
+        perSequenceMs,
+        per1kContextMs,
+        requestOverheadMs,
+        perChunkMs,
+        per1kPrefillMs,
+        per1mPairsMs: perMillionPairsMs(this.model),
+      },
       decodeWindows: this.#windows.decode,
       changes: this.#changes,
       ttftFactors: factors(this.ttft),

@@ -1,4 +1,5 @@
 /** How much of a demand one replica carries within its targets, by its step model: the basis of scaling out. */
+import { attentionPairs } from '../core/attention.ts'
 import type { OfferedStream } from '../core/demand.ts'
 import { hasTargets, ttftTargetMs } from '../core/request.ts'
 import type { Ms, Ratio, Tokens } from '../core/units.ts'
@@ -95,7 +96,9 @@ function steadyState(
   for (const { requestsPerSec, promptTokens, uncachedTokens, outputTokens, sequences } of demand) {
     const rate = (share * requestsPerSec) / 1000
     perMs += rate
-    prefillRatio += (rate * chunksMs(model, uncachedTokens, chunkTokens)) / engines
+    // Of a mean prompt: a little less than the mean, since attention grows faster than prompts.
+    const pairs = attentionPairs(promptTokens, uncachedTokens)
+    prefillRatio += (rate * chunksMs(model, uncachedTokens, chunkTokens, pairs)) / engines
     tokensPerMs += rate * outputTokens
     contextPerMs += rate * outputTokens * (promptTokens + outputTokens / sequences / 2)
   }
@@ -116,7 +119,7 @@ function steadyState(
  */
 function firstTokenMs(
   model: StepModel,
-  { slo, uncachedTokens }: OfferedStream,
+  { slo, promptTokens, uncachedTokens }: OfferedStream,
   { stepMs, prefillRatio, prefillMs }: SteadyState,
   { chunkTokens }: ReplicaRoom,
 ): Ms {
@@ -125,6 +128,6 @@ function firstTokenMs(
   const queueMs = (prefillMs * logged) / (1 - prefillRatio)
   const steps = STEPS_TO_FIRST_TOKEN + Math.max(1, Math.ceil(uncachedTokens / chunkTokens)) - 1
   const joins = model.prefillEngines > 0 ? joiningSteps(model, 1) : steps
-  const ownMs = chunksMs(model, uncachedTokens, chunkTokens)
+  const ownMs = chunksMs(model, uncachedTokens, chunkTokens, attentionPairs(promptTokens, uncachedTokens))
   return requestOverheadMs(model) + joins * stepMs + ownMs + queueMs
 }

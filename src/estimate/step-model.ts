@@ -1,11 +1,13 @@
 /** How long an engine step takes: one parameter vector per replica group, learnt from two kinds of observation. */
+import { attentionPairs } from '../core/attention.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { deviation, type LinearEstimate, linearEstimate, observe, predict } from './kalman.ts'
 
 /**
  * What is believed before anything is seen. The formula is that of a chunked-prefill engine (decision notes, C1):
  * a step with B sequences over K context tokens takes base + perSequence*B + perContextToken*K; each prefill chunk
- * of n tokens adds perChunk + perPrefillToken*n to its step, and never less than nothing.
+ * of n tokens adds perChunk + perPrefillToken*n to its step, and never less than nothing, and each pair of a prompt
+ * token and one that it attends to adds perPair.
  */
 export interface StepPrior {
   readonly baseMs: Ms
@@ -13,11 +15,20 @@ export interface StepPrior {
   readonly perContextTokenMs: Ms
   readonly perChunkMs: Ms
   readonly perPrefillTokenMs: Ms
+  /** Attention: see `attentionPairs`. */
+  readonly perPairMs: Ms
   /** Time of a request outside of steps: parsing, tokenising, the way there and back. */
   readonly requestOverheadMs: Ms
   /** How sure the prior is: standard deviation as a share of each value. */
   readonly uncertaintyRatio: number
 }
+
+/**
+ * What a pair costs in prompt tokens as long as nobody knows. A layer of width d does 24*d^2 operations for a token and
+ * 4*d for a pair (Kaplan et al., Scaling Laws for Neural Language Models, 2020), so 1 / (6*d); here of an 8B model. The
+ * fitted profiles have 0.4 to 2.7 times that, while what a pair costs in ms differs by a factor of 90 among them.
+ */
+const PAIR_TOKENS = 1 / (6 * 4096)
 
 /** A prior for an engine of which nothing is known: the order of an 8B model on one current GPU, very unsure. */
 export const UNKNOWN_ENGINE: StepPrior = {
@@ -26,13 +37,16 @@ export const UNKNOWN_ENGINE: StepPrior = {
   perContextTokenMs: 0.0001,
   perChunkMs: 0,
   perPrefillTokenMs: 0.08,
+  perPairMs: PAIR_TOKENS * 0.08,
   requestOverheadMs: 10,
   uncertaintyRatio: 10,
 }
 
 /**
- * The learnt parameters: base, sequence, context, request overhead, chunk, prefill; contexts and prefill tokens count in
- * thousands. Those of a decode step come first.
+ * The learnt parameters: base, sequence, context, request overhead, chunk, prefill, pairs; contexts and prefill tokens
+ * count in thousands, pairs in millions. Those of a decode step come first. Prefill counts a pair as `PAIR_TOKENS`, and
+ * the last parameter is what it costs beyond that (or below 0): where only short prompts are seen it stays what it was,
+ * and long ones are believed to be slower or faster as short ones are.
  */
 export interface StepModel {
   readonly prior: StepPrior
@@ -67,6 +81,13 @@ const COUNT_NOISE_STEPS = 0.4
 const CLOCK_NOISE_MS: Ms = 1
 /** What is left of a running step on average, in steps. */
 export const HALF_STEP = 0.5
+/** A prior that is unsure by more of all else is unsure by this part of what a pair costs. */
+const MAX_PAIR_UNCERTAINTY_RATIO = 1
+/**
+ * An interval tells of attention when its prompt tokens attended to so many on average, so that it took about a seventh
+ * of their time. From shorter prompts whatever else sets one of them apart from many would be taken for it.
+ */
+const LEAST_CONTEXT_TOKENS: Tokens = 4096
 /** A chunk can be cheaper than its tokens' share of a step, by about one decode step at most. */
 const CHUNK_STD_MS: Ms = 5
 
@@ -79,9 +100,12 @@ export function stepModel(prior: StepPrior = UNKNOWN_ENGINE, prefillEngines = 0)
     // A step that computes nothing but prompts has a base of its own.
     prior.perChunkMs + (prefillEngines > 0 ? prior.baseMs : 0),
     prior.perPrefillTokenMs * 1000,
+    (prior.perPairMs - PAIR_TOKENS * prior.perPrefillTokenMs) * 1e6,
   ]
   const std = mean.map((value) => Math.max(1e-3, Math.abs(value)) * prior.uncertaintyRatio)
   std[4] = Math.max(CHUNK_STD_MS, std[4] ?? 0)
+  const pairRatio = Math.min(MAX_PAIR_UNCERTAINTY_RATIO, prior.uncertaintyRatio)
+  std[6] = Math.max(1e-3, prior.perPairMs * 1e6 * pairRatio)
   return { prior, estimate: linearEstimate(mean, std), prefillEngines, slownessRatio: 1 }
 }
 
@@ -110,13 +134,26 @@ export function cautiousDecodeStepMs(model: StepModel, sequences: number, contex
   return stepMs + Math.min(unsureMs, MAX_CAUTION_RATIO * stepMs)
 }
 
-/** What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. */
-export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
-  return model.prefillEngines > 0 ? 0 : chunksMs(model, tokens, chunkTokens)
+/** What a million pairs cost, in ms; at least 0. */
+export function perMillionPairsMs({ estimate: { mean } }: StepModel): Ms {
+  return Math.max(0, 1000 * PAIR_TOKENS * Math.max(0, mean[5] ?? 0) + (mean[6] ?? 0))
+}
+
+/**
+ * What prefilling `tokens` in chunks of `chunkTokens` adds to the decode steps meanwhile, in ms; at least 0. `pairs` are
+ * their `attentionPairs`, here and below by default those of one prompt of which nothing is cached.
+ */
+export function prefillStallMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens, pairs?: number): Ms {
+  return model.prefillEngines > 0 ? 0 : chunksMs(model, tokens, chunkTokens, pairs)
 }
 
 /** What `tokens` in chunks of `chunkTokens` take beyond plain decode steps, whoever computes them, in ms; at least 0. */
-export function chunksMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens): Ms {
+export function chunksMs(
+  model: StepModel,
+  tokens: Tokens,
+  chunkTokens: Tokens,
+  pairs: number = attentionPairs(tokens),
+): Ms {
   if (tokens <= 0) return 0
   const { mean } = model.estimate
   const perChunk = mean[4] ?? 0
@@ -126,12 +163,15 @@ export function chunksMs(model: StepModel, tokens: Tokens, chunkTokens: Tokens):
   const rest = whole > 0 ? tokens % chunkTokens : tokens
   const wholeMs = whole > 0 ? whole * Math.max(0, perChunk + (per1k * chunkTokens) / 1000) : 0
   const stallMs = wholeMs + (rest > 0 ? Math.max(0, perChunk + (per1k * rest) / 1000) : 0)
-  return stallMs * model.slownessRatio
+  return (stallMs + (perMillionPairsMs(model) * pairs) / 1e6) * model.slownessRatio
 }
 
-/** What checking so many guessed tokens adds to a decode step: they are computed as prompt tokens are, in ms. */
+/**
+ * What checking so many guessed tokens adds to a decode step, in ms: they are computed as prompt tokens are, and their
+ * attention is that of the step.
+ */
 export function guessesMs(model: StepModel, guesses: Tokens): Ms {
-  if (model.prefillEngines === 0) return chunksMs(model, guesses, guesses)
+  if (model.prefillEngines === 0) return chunksMs(model, guesses, guesses, 0)
   // A chunk of an engine for prompts alone pays for a step of its own; guesses are checked in a step that is there.
   return (Math.max(0, model.estimate.mean[5] ?? 0) * guesses * model.slownessRatio) / 1000
 }
@@ -143,10 +183,13 @@ export function prefillMs(
   chunkTokens: Tokens,
   sequences: number,
   contextTokens: Tokens,
+  pairs?: number,
 ): Ms {
-  if (model.prefillEngines > 0) return chunksMs(model, tokens, chunkTokens)
+  if (model.prefillEngines > 0) return chunksMs(model, tokens, chunkTokens, pairs)
   const chunks = Math.max(1, Math.ceil(tokens / chunkTokens))
-  return prefillStallMs(model, tokens, chunkTokens) + chunks * decodeStepMs(model, sequences, contextTokens)
+  return (
+    prefillStallMs(model, tokens, chunkTokens, pairs) + chunks * decodeStepMs(model, sequences, contextTokens)
+  )
 }
 
 /**
@@ -182,7 +225,7 @@ export function observeDecode(
   contextTokens: Tokens,
 ): StepResidual | undefined {
   if (!(steps > 0)) return undefined
-  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, 0, 0, 0]
+  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, 0, 0, 0, 0]
   return learn(model, x, elapsedMs, DECODE_NOISE_RATIO + COUNT_NOISE_STEPS / steps)
 }
 
@@ -192,6 +235,8 @@ export interface PrefillInterval {
   /** Requests whose whole overhead lies in it: those that found no prefill going on. */
   readonly starts: number
   readonly prefillTokens: Tokens
+  /** Their `attentionPairs`. */
+  readonly pairs: number
   readonly chunks: number
   /** Steps in it, and what was decoding meanwhile. */
   readonly steps: number
@@ -200,22 +245,31 @@ export interface PrefillInterval {
 }
 
 export function observePrefill(model: StepModel, interval: PrefillInterval): StepResidual | undefined {
-  const { elapsedMs, starts, prefillTokens, chunks, steps, sequences, contextTokens } = interval
+  const { elapsedMs, starts, prefillTokens, pairs, chunks, steps, sequences, contextTokens } = interval
   if (!(elapsedMs > 0)) return undefined
-  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, starts, chunks, prefillTokens / 1000]
-  return learn(model, x, elapsedMs, PREFILL_NOISE_RATIO + COUNT_NOISE_STEPS / Math.max(1, steps))
+  const worthTokens = prefillTokens + PAIR_TOKENS * pairs
+  const x = [steps, steps * sequences, (steps * contextTokens) / 1000, starts, chunks, worthTokens / 1000, 0]
+  const tells = pairs >= LEAST_CONTEXT_TOKENS * prefillTokens
+  if (tells) x[6] = pairs / 1e6
+  const knownMs = tells ? 0 : ((model.estimate.mean[6] ?? 0) * pairs) / 1e6
+  const noiseRatio = PREFILL_NOISE_RATIO + COUNT_NOISE_STEPS / Math.max(1, steps)
+  return learn(model, x, elapsedMs, noiseRatio, knownMs)
 }
 
-/** Takes what one replica shows as its group would have. Noise is a share of what was seen: a stall counts little. */
+/**
+ * Takes what one replica shows as its group would have. Noise is a share of what was seen: a stall counts little. Of it
+ * `knownMs`, as the group would have taken, is not to be learnt from.
+ */
 function learn(
   { estimate, slownessRatio }: StepModel,
   x: readonly number[],
   elapsedMs: Ms,
   noiseRatio: number,
+  knownMs: Ms = 0,
 ): StepResidual | undefined {
-  const believedMs = Math.max(CLOCK_NOISE_MS, predict(estimate, x))
+  const believedMs = Math.max(CLOCK_NOISE_MS, predict(estimate, x) + knownMs)
   const alikeMs = elapsedMs / slownessRatio
-  const surprise = observe(estimate, x, alikeMs, noiseRatio * alikeMs + CLOCK_NOISE_MS)
+  const surprise = observe(estimate, x, alikeMs - knownMs, noiseRatio * alikeMs + CLOCK_NOISE_MS)
   if (surprise === undefined) return undefined
   const { off, sigma } = surprise
   return { ratio: alikeMs / believedMs, sigmaRatio: sigma / believedMs, sigmas: off / sigma }

@@ -1,5 +1,5 @@
 /** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
-import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import { type InFlight, pairsOf, type ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import {
   HALF_STEP,
@@ -40,6 +40,7 @@ interface PrefillWindow {
   lastFirstTokenAtMs: Ms | undefined
   starts: number
   prefillTokens: Tokens
+  pairs: number
   chunks: number
   decodedTokens: Tokens
   sequencesAtStart: number
@@ -127,6 +128,7 @@ export function windowsFirstToken(
   windows.prefill ??= openPrefill(ledger, nowMs, 0)
   const open = windows.prefill
   open.prefillTokens += inFlight.uncachedTokens
+  open.pairs += pairsOf(inFlight)
   open.chunks += Math.max(1, Math.ceil(inFlight.uncachedTokens / chunkTokens(ledger)))
   open.lastFirstTokenAtMs = nowMs
   if (ledger.prefilling.size > 1) return
@@ -145,11 +147,12 @@ function apartFirstToken(
   windows: StepWindows,
   reader: WindowReader,
   ledger: ReplicaLedger,
-  { dispatchedAtMs, uncachedTokens, offer }: InFlight,
+  inFlight: InFlight,
   nowMs: Ms,
 ): void {
   const { model } = reader
   const { prefillEngines } = model
+  const { dispatchedAtMs, uncachedTokens, offer } = inFlight
   const { lastFirstTokens } = windows
   const before = lastFirstTokens[lastFirstTokens.length - prefillEngines] ?? Number.NEGATIVE_INFINITY
   const free = dispatchedAtMs >= before - leavingMs(model, ledger.decodingSequences, ledger.contextTokens)
@@ -164,6 +167,7 @@ function apartFirstToken(
   // Those that queue are computed side by side.
   const share = free ? 1 : prefillEngines
   open.prefillTokens += uncachedTokens / share
+  open.pairs += pairsOf(inFlight) / share
   open.chunks += Math.max(1, Math.ceil(uncachedTokens / chunkTokens(ledger))) / share
   open.lastFirstTokenAtMs = nowMs
   lastFirstTokens.push(nowMs)
@@ -199,6 +203,7 @@ function openPrefill(ledger: ReplicaLedger, nowMs: Ms, starts: number): PrefillW
     lastFirstTokenAtMs: undefined,
     starts,
     prefillTokens: 0,
+    pairs: 0,
     chunks: 0,
     decodedTokens: 0,
     sequencesAtStart: ledger.decodingSequences,
@@ -231,6 +236,7 @@ function closePrefill(windows: StepWindows, reader: WindowReader, ledger: Replic
     elapsedMs: open.lastFirstTokenAtMs - open.startedAtMs,
     starts: open.starts,
     prefillTokens: open.prefillTokens,
+    pairs: open.pairs,
     chunks: open.chunks,
     steps,
     sequences,

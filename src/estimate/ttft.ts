@@ -1,5 +1,6 @@
 /** Predicts the engine's own part of TTFT from the step model and from what the engine has to do first. */
-import type { ReplicaLedger } from '../core/ledger.ts'
+import { attentionPairs } from '../core/attention.ts'
+import { pairsOf, type ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import {
   chunksMs,
@@ -16,6 +17,8 @@ import { chunkTokens } from './step-windows.ts'
 export interface EngineLoad {
   /** Prompt tokens ahead of it that are not computed yet. */
   readonly backlogTokens: Tokens
+  /** Their `attentionPairs`, of each prompt by itself. */
+  readonly backlogPairs: number
   /** Sequences that decode meanwhile, and their context. */
   readonly sequences: number
   readonly contextTokens: Tokens
@@ -25,17 +28,19 @@ export interface EngineLoad {
 
 /** The load as the ledger shows it: the backlog less what the engine must have computed since its last first token. */
 export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): EngineLoad {
-  const { head, backlogTokens, decodingSequences: sequences, contextTokens } = ledger
-  const load = { backlogTokens, sequences, contextTokens, chunkTokens: chunkTokens(ledger) }
+  const { head, backlogTokens, backlogPairs, decodingSequences: sequences, contextTokens } = ledger
+  const load = { backlogTokens, backlogPairs, sequences, contextTokens, chunkTokens: chunkTokens(ledger) }
   if (head === undefined) return load
-  if (model.prefillEngines > 0) load.backlogTokens = queuedTokens(model, ledger, load, nowMs)
+  if (model.prefillEngines > 0) Object.assign(load, queued(model, ledger, load, nowMs))
   else {
     const sinceMs =
       nowMs - Math.max(head.dispatchedAtMs + requestOverheadMs(model), ledger.lastFirstTokenAtMs)
-    const headMs = prefillTimeMs(model, load, head.uncachedTokens)
+    const headPairs = pairsOf(head)
+    const headMs = prefillTimeMs(model, load, head.uncachedTokens, headPairs)
     // Never all of it: it is there as long as its first token has not come.
     const doneRatio = Math.max(0, Math.min(0.9, sinceMs / Math.max(1, headMs)))
     load.backlogTokens -= doneRatio * head.uncachedTokens
+    load.backlogPairs -= doneRatio * headPairs
   }
   return load
 }
@@ -44,20 +49,26 @@ export function loadOf(model: StepModel, ledger: ReplicaLedger, nowMs: Ms): Engi
  * Prompt tokens that engines for prompts alone still have to compute, dead-reckoned: they take one prompt after the
  * other, the next as soon as the last one's KV has left, which is long before its first token is seen.
  */
-function queuedTokens(model: StepModel, ledger: ReplicaLedger, load: EngineLoad, nowMs: Ms): Tokens {
+function queued(model: StepModel, ledger: ReplicaLedger, load: EngineLoad, nowMs: Ms) {
   let freeAtMs = ledger.lastFirstTokenAtMs - leavingMs(model, load.sequences, load.contextTokens)
-  let tokens = 0
-  for (const { dispatchedAtMs, uncachedTokens } of ledger.prefilling.values()) {
-    const ownMs = Math.max(1e-6, prefillTimeMs(model, load, uncachedTokens) / model.prefillEngines)
+  let backlogTokens = 0
+  let backlogPairs = 0
+  for (const inFlight of ledger.prefilling.values()) {
+    const { dispatchedAtMs, uncachedTokens } = inFlight
+    const pairs = pairsOf(inFlight)
+    const ownMs = Math.max(1e-6, prefillTimeMs(model, load, uncachedTokens, pairs) / model.prefillEngines)
     freeAtMs = Math.max(freeAtMs, dispatchedAtMs) + ownMs
-    tokens += uncachedTokens * Math.max(0, Math.min(1, (freeAtMs - nowMs) / ownMs))
+    const leftRatio = Math.max(0, Math.min(1, (freeAtMs - nowMs) / ownMs))
+    backlogTokens += leftRatio * uncachedTokens
+    backlogPairs += leftRatio * pairs
   }
-  return tokens
+  return { backlogTokens, backlogPairs }
 }
 
 /** Time until what waits there is prefilled, in ms. */
 export function queueMs(model: StepModel, load: EngineLoad): Ms {
-  return prefillTimeMs(model, load, load.backlogTokens) / Math.max(1, model.prefillEngines)
+  const { backlogTokens, backlogPairs } = load
+  return prefillTimeMs(model, load, backlogTokens, backlogPairs) / Math.max(1, model.prefillEngines)
 }
 
 /** A prompt that takes so many times what was predicted when it was sent, and so long beyond it, waits for a slot. */
@@ -74,25 +85,33 @@ export function isHeadOverdue({ head, decoding }: ReplicaLedger, nowMs: Ms): boo
   return nowMs - head.dispatchedAtMs > OVERDUE_RATIO * predictedMs + OVERDUE_BY_MS
 }
 
-/** Prefill of that many tokens beside what decodes there, in ms; 0 for none. */
-export function prefillTimeMs(model: StepModel, load: EngineLoad, tokens: Tokens): Ms {
-  return tokens > 0 ? prefillMs(model, tokens, load.chunkTokens, load.sequences, load.contextTokens) : 0
+/** Prefill of that many tokens with so many `attentionPairs` beside what decodes there, in ms; 0 for none. */
+export function prefillTimeMs(model: StepModel, load: EngineLoad, tokens: Tokens, pairs: number): Ms {
+  const { chunkTokens: chunk, sequences, contextTokens } = load
+  return tokens > 0 ? prefillMs(model, tokens, chunk, sequences, contextTokens, pairs) : 0
 }
 
 /**
  * From dispatch to the first token of a prompt of `uncachedTokens`, in ms, at least 1: overhead, the rest of the running
- * step, the backlog and its own prefill (decision notes, C4). Raw: `calibration` says how it errs.
+ * step, the backlog and its own prefill (decision notes, C4). Raw: `calibration` says how it errs. `pairs` are its
+ * `attentionPairs`, by default those of a prompt of which nothing is cached.
  */
-export function rawTtftMs(model: StepModel, load: EngineLoad, uncachedTokens: Tokens): Ms {
-  const { backlogTokens, sequences, contextTokens } = load
+export function rawTtftMs(
+  model: StepModel,
+  load: EngineLoad,
+  uncachedTokens: Tokens,
+  pairs: number = attentionPairs(uncachedTokens),
+): Ms {
+  const { backlogTokens, backlogPairs, sequences, contextTokens } = load
   if (model.prefillEngines > 0) {
     const workTokens = backlogTokens / model.prefillEngines + uncachedTokens
-    const workMs = chunksMs(model, workTokens, load.chunkTokens)
+    const workPairs = backlogPairs / model.prefillEngines + pairs
+    const workMs = chunksMs(model, workTokens, load.chunkTokens, workPairs)
     return Math.max(1, workMs + leavingMs(model, sequences, contextTokens))
   }
   const runningMs =
     backlogTokens > 0 || sequences === 0 ? 0 : HALF_STEP * decodeStepMs(model, sequences, contextTokens)
-  const workMs = prefillTimeMs(model, load, backlogTokens + uncachedTokens)
+  const workMs = prefillTimeMs(model, load, backlogTokens + uncachedTokens, backlogPairs + pairs)
   return Math.max(1, requestOverheadMs(model) + runningMs + workMs)
 }
 

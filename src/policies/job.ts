@@ -1,4 +1,5 @@
 /** A waiting request as a decision sees it: its deadline for the first token, its work, its worth. */
+import { attentionPairs } from '../core/attention.ts'
 import type { ReplicaId } from '../core/request.ts'
 import { firstTokenDeadlineAtMs, hasTargets } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
@@ -109,4 +110,9 @@ export function nextLossAtMs(jobs: readonly Job[], afterMs: Ms): Ms {
 /** Prompt tokens that the replica would have to compute; at least one. */
 export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
   return Math.max(1, job.waiter.offer.promptTokens - (job.cachedTokens.get(replicaId) ?? 0))
+}
+
+/** The `attentionPairs` of so many tokens of it. */
+export function pairsOfJob({ waiter }: Job, uncachedTokens: Tokens): number {
+  return attentionPairs(waiter.offer.promptTokens, uncachedTokens)
 }

@@ -66,22 +66,30 @@ export function outlook(
     backlogMs: queueMs(model, load),
     headOverdue: isHeadOverdue(ledger, nowMs),
     decodeStepMs: stepMs,
-    bearableStallMs: residents.slackMs - prefillStallMs(model, load.backlogTokens, load.chunkTokens),
+    bearableStallMs: residents.slackMs - backlogStallMs(model, load),
     tightestTpotMs: residents.tpotMs,
     renewalMs: residents.renewalMs,
     slots: learnt.slots(ledger) / instances,
   }
 }
 
-/** Engine's own part of TTFT if `uncachedTokens` were sent there now: median, in ms. */
-export function engineTtftMs(view: Outlook, uncachedTokens: Tokens): Ms {
-  return rawTtftMs(view.model, view.load, uncachedTokens) * medianFactor(view, uncachedTokens)
+function backlogStallMs(model: StepModel, { backlogTokens, backlogPairs, chunkTokens }: EngineLoad): Ms {
+  return prefillStallMs(model, backlogTokens, chunkTokens, backlogPairs)
+}
+
+/**
+ * Engine's own part of TTFT if `uncachedTokens` were sent there now: median, in ms. `pairs` are their `attentionPairs`,
+ * here and below by default those of a prompt of which nothing is cached.
+ */
+export function engineTtftMs(view: Outlook, uncachedTokens: Tokens, pairs?: number): Ms {
+  return rawTtftMs(view.model, view.load, uncachedTokens, pairs) * medianFactor(view, uncachedTokens)
 }
 
 /** The same so that four in five come sooner, in ms. */
-export function boundTtftMs(view: Outlook, uncachedTokens: Tokens, nowMs: Ms): Ms {
+export function boundTtftMs(view: Outlook, uncachedTokens: Tokens, nowMs: Ms, pairs?: number): Ms {
   const ofLoad = loadClass(view.load, promptClass(uncachedTokens))
-  return rawTtftMs(view.model, view.load, uncachedTokens) * view.group.ttftFactor(ofLoad, 'p80', nowMs)
+  const rawMs = rawTtftMs(view.model, view.load, uncachedTokens, pairs)
+  return rawMs * view.group.ttftFactor(ofLoad, 'p80', nowMs)
 }
 
 /** What plans stretch raw times by: never less than the model says, and a bit more than the median. */
@@ -99,8 +107,8 @@ function medianFactor({ medianFactors, group, load, nowMs }: Outlook, uncachedTo
 }
 
 /** What the request's prefill adds to the steps of those who stream there, in ms. */
-export function stallMs(view: Outlook, uncachedTokens: Tokens): Ms {
-  return prefillStallMs(view.model, uncachedTokens, view.chunkTokens)
+export function stallMs(view: Outlook, uncachedTokens: Tokens, pairs?: number): Ms {
+  return prefillStallMs(view.model, uncachedTokens, view.chunkTokens, pairs)
 }
 
 /** True when nothing of ours is in flight there. */

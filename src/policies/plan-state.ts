@@ -10,7 +10,7 @@ import {
   requestOverheadMs,
 } from '../estimate/step-model.ts'
 import { holdingsOf } from './holdings.ts'
-import { type Job, uncachedTokens } from './job.ts'
+import { type Job, pairsOfJob, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import type { PlannedOption } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
@@ -29,7 +29,9 @@ const LOOSE_TTFT_MS: Ms = 3000
 /** Backlog that is kept in the engine, in tokens: a sixth of the tightest TTFT's worth of prefill, at most a chunk or 70 ms. */
 export function depthTokens(view: Outlook, tightestTtftMs: Ms | undefined, instances: number): Tokens {
   const chunk = view.chunkTokens * Math.max(1, view.model.prefillEngines)
-  const msPerToken = Math.max(1e-6, prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0) / chunk)
+  // Without attention: a backlog of that size has little, while a whole chunk as one prompt would have much.
+  const chunkMs = prefillMs(view.model, view.chunkTokens, view.chunkTokens, 0, 0, 0)
+  const msPerToken = Math.max(1e-6, chunkMs / chunk)
   const most = Math.max(chunk, MIN_MOST_MS / msPerToken)
   const wanted = (tightestTtftMs ?? LOOSE_TTFT_MS) / DEPTH_TTFT_DIVISOR / msPerToken
   return clamp(wanted, Math.min(MIN_DEPTH_TOKENS, view.chunkTokens), most) / instances
@@ -90,7 +92,8 @@ export function plannedOption(job: Job, view: Outlook, replica: number, tightest
   const { ledger, model, chunkTokens: chunk } = view
   const uncached = uncachedTokens(job, ledger.replicaId)
   const risk = riskFactor(view, uncached)
-  const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens)
+  const pairs = pairsOfJob(job, uncached)
+  const ownMs = prefillMs(model, uncached, chunk, ledger.decodingSequences, ledger.contextTokens, pairs)
   const chunks = Math.max(1, Math.ceil(uncached / chunk))
   // Of several engines for prompts it takes one: the others go on.
   const takenMs = ownMs / Math.max(1, model.prefillEngines)
@@ -98,7 +101,7 @@ export function plannedOption(job: Job, view: Outlook, replica: number, tightest
   return {
     replica,
     prefillMs: takenMs * risk,
-    pauseMs: chunks * pauseMs(view, uncached / chunks, tightestTpotMs) * risk,
+    pauseMs: chunks * pauseMs(view, uncached / chunks, pairs / chunks, tightestTpotMs) * risk,
     residenceMs: job.outputTokens * loadedStepMs(view),
     sequences: job.waiter.offer.sequences,
     latencyMs: (requestOverheadMs(model) + joinMs + (ownMs - takenMs)) * risk,
@@ -109,11 +112,11 @@ export function plannedOption(job: Job, view: Outlook, replica: number, tightest
  * Plain decode time that must follow a chunk so that the mean gap stays at the target:
  * (tMix + k*tDec)/(1 + k) = TPOT gives k = (tMix - TPOT)/(TPOT - tDec) steps (decision notes, C3). In ms.
  */
-function pauseMs(view: Outlook, tokens: Tokens, tightestTpotMs: Ms): Ms {
+function pauseMs(view: Outlook, tokens: Tokens, pairs: number, tightestTpotMs: Ms): Ms {
   const stepMs = view.decodeStepMs
   const target = tightestTpotMs * TPOT_USE_RATIO
   if (view.ledger.decodingSequences === 0 || !Number.isFinite(target) || target <= stepMs) return 0
-  const mixedMs = stepMs + prefillStallMs(view.model, tokens, view.chunkTokens)
+  const mixedMs = stepMs + prefillStallMs(view.model, tokens, view.chunkTokens, pairs)
   const steps = Math.max(0, (mixedMs - target) / (target - stepMs))
   return Math.min(10, steps) * stepMs
 }

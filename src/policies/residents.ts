@@ -1,4 +1,5 @@
 /** What the running streams of a replica allow: the stall that they can bear, and what renews the batch. */
+import { attentionPairs } from '../core/attention.ts'
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
@@ -93,7 +94,9 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
     const sequences = streams.sequences[row] ?? 1
     const made = (contentEvents * tokensPerEvent) / sequences
     const left = leftOf(streams, row, made)
-    renewingMs += prefillStallMs(model, streams.uncachedTokens[row] ?? 0, chunk)
+    const uncached = streams.uncachedTokens[row] ?? 0
+    const pairs = attentionPairs(streams.promptTokens[row] ?? 0, uncached)
+    renewingMs += prefillStallMs(model, uncached, chunk, pairs)
     tokens += sequences * Math.max(made + 1, streams.wholeTokens[row] ?? 0)
     const targetMs = streams.targetMs[row] ?? Number.NaN
     if (Number.isNaN(targetMs)) continue

@@ -9,7 +9,7 @@ import { leastTrusted, sureMissRatio } from '../estimate/trust.ts'
 import type { Candidate } from './admission/gate.ts'
 import { refusingGate } from './admission/gates.ts'
 import { kvPeakRatio } from './admission/kv-peak.ts'
-import { type Job, uncachedTokens } from './job.ts'
+import { type Job, pairsOfJob, uncachedTokens } from './job.ts'
 import type { Learnt } from './learnt.ts'
 import { boundTtftMs, engineTtftMs, type Outlook } from './outlook.ts'
 import type { SluicePart } from './parts.ts'
@@ -65,7 +65,7 @@ export function routeOf(
     roomRatio,
     nowMs,
   }
-  return { candidate, engineTtftMs: engineTtftMs(view, uncached) }
+  return { candidate, engineTtftMs: engineTtftMs(view, uncached, pairsOfJob(job, uncached)) }
 }
 
 /** `infeasible` when not even an idle replica would do, else `slo_unreachable` with the time that is missing. */
@@ -85,7 +85,8 @@ export function isHopeless(round: Round, job: Job): boolean {
   const spanMs = (job.deadlineAtMs - job.waiter.offer.receivedAtMs) * marginRatio
   return round.views.every(({ model, ledger }) => {
     const chunk = ledger.report.limits.maxNumBatchedTokens ?? Number.POSITIVE_INFINITY
-    const ownMs = prefillMs(model, uncachedTokens(job, ledger.replicaId), chunk, 0, 0)
+    const uncached = uncachedTokens(job, ledger.replicaId)
+    const ownMs = prefillMs(model, uncached, chunk, 0, 0, pairsOfJob(job, uncached))
     return requestOverheadMs(model) + ownMs > spanMs
   })
 }
@@ -93,14 +94,15 @@ export function isHopeless(round: Round, job: Job): boolean {
 /** The numbers that a record keeps of each replica; peaks of KV that no gate asked for are a little older. */
 export function recorded(round: Round, routes: readonly Route[]): readonly CandidateView[] {
   return routes.slice(0, MAX_RECORDED).map(({ candidate, engineTtftMs: engineMs }) => {
-    const { view, job } = candidate
+    const { view, job, uncachedTokens: uncached } = candidate
+    const boundMs = boundTtftMs(view, uncached, round.nowMs, pairsOfJob(job, uncached))
     const peak = candidate.kvPeakRatio(SHOWN_KEPT_MS)
     const waitedMs = round.nowMs - job.waiter.offer.receivedAtMs
     return {
       replicaId: view.ledger.replicaId,
       predictedTtftMs: waitedMs + engineMs,
-      boundTtftMs: waitedMs + boundTtftMs(view, candidate.uncachedTokens, round.nowMs),
-      uncachedTokens: candidate.uncachedTokens,
+      boundTtftMs: waitedMs + boundMs,
+      uncachedTokens: uncached,
       backlogTokens: view.backlogTokens,
       runningSequences: view.ledger.decodingSequences,
       ...(peak === undefined ? {} : { kvPeakRatio: peak }),

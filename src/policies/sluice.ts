@@ -1,4 +1,5 @@
 /** Our scheduler: predicts each request on each replica, keeps what can be kept, and sheds the rest early. */
+import { attentionPairs } from '../core/attention.ts'
 import type { Offer } from '../core/request.ts'
 import { MAX_RETRY_MS, MIN_RETRY_MS, OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
@@ -63,12 +64,17 @@ export function createSluice(options: SluiceOptions = {}): Scheduler {
 /** When the work that waits for that pool will be prefilled, spread over its replicas, in ms from now. */
 function retryAfterMs(state: GateState, offer: Offer, learnt: Learnt, nowMs: Ms): Ms {
   let waitingTokens = 0
-  for (const waiter of state.waiting.of(offer.pool)) waitingTokens += waiter.offer.promptTokens
+  let waitingPairs = 0
+  for (const { offer: each } of state.waiting.of(offer.pool)) {
+    waitingTokens += each.promptTokens
+    waitingPairs += attentionPairs(each.promptTokens)
+  }
   const views = [...state.replicas.values()]
     .filter(({ report }) => report.pools.includes(offer.pool))
     .map((ledger) => outlook(ledger, learnt, state.instances, nowMs))
   if (views.length === 0) return OUTAGE_RETRY_MS
   const each = waitingTokens / views.length + offer.promptTokens
-  const soonestMs = Math.min(...views.map((view) => engineTtftMs(view, each)))
+  const pairs = waitingPairs / views.length + attentionPairs(offer.promptTokens)
+  const soonestMs = Math.min(...views.map((view) => engineTtftMs(view, each, pairs)))
   return clamp(soonestMs, MIN_RETRY_MS, MAX_RETRY_MS)
 }

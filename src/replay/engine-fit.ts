@@ -31,7 +31,7 @@ const CLOCK_NOISE_MS: Ms = 1
 const GUESS_SIGMA_RATIO = 1
 const LEAST_SIGMA = 0.05
 /** Only a chunk may cost less than nothing: its step may be cheaper than the decode step that it takes the place of. */
-const FLOORS = [0, 0, 0, 0, -1e6, 0]
+const FLOORS = [0, 0, 0, 0, -1e6, 0, 0]
 
 interface Seen extends Observation {
   readonly kind: 'pace' | 'firstToken'
@@ -60,6 +60,7 @@ export function fitEngine(
     requestOverheadMs = 0,
     perChunkMs = 0,
     per1kMs = 0,
+    per1mPairsMs = 0,
   ] = found
   return {
     baseMs,
@@ -68,6 +69,7 @@ export function fitEngine(
     requestOverheadMs,
     perChunkMs,
     perPrefillTokenMs: per1kMs / 1000,
+    perPairMs: per1mPairsMs / 1e6,
     paces: paces.length,
     firstTokens: firstTokens.length,
     paceErrorRatio: medianError(paces, found),
@@ -75,7 +77,7 @@ export function fitEngine(
   }
 }
 
-/** In the order of an observation's `x`; context and prefill count in thousands. */
+/** In the order of an observation's `x`; context and prefill count in thousands, pairs in millions. */
 function parametersOf(prior: StepPrior): readonly number[] {
   return [
     prior.baseMs,
@@ -84,6 +86,7 @@ function parametersOf(prior: StepPrior): readonly number[] {
     prior.requestOverheadMs,
     prior.perChunkMs,
     prior.perPrefillTokenMs * 1000,
+    prior.perPairMs * 1e6,
   ]
 }
 
@@ -123,6 +126,7 @@ function paceOf(request: LoggedRequest, occupancy: Occupancy): Seen[] {
     0,
     prefilled.chunks,
     prefilled.tokens / 1000,
+    prefilled.pairs / 1e6,
   ]
   return y > 0 ? [{ kind: 'pace', x, y, sigma: PACE_NOISE_RATIO * y + CLOCK_NOISE_MS }] : []
 }
@@ -138,10 +142,11 @@ function firstTokenOf(request: LoggedRequest, occupancy: Occupancy, chunkTokens:
   const y = firstTokenMs - fromMs
   if (!(y > 0) || occupancy.prefillingAt(fromMs) > 1) return []
   const load = occupancy.load(fromMs, firstTokenMs)
-  const { tokens } = occupancy.prefilled(fromMs, firstTokenMs + SAME_STEP_MS)
+  const { tokens, pairs } = occupancy.prefilled(fromMs, firstTokenMs + SAME_STEP_MS)
   const chunks = chunksOf(tokens, chunkTokens)
   const steps = chunks + (load.sequences > 0 ? HALF_STEP : 0)
-  const x = [steps, steps * load.sequences, (steps * load.contextTokens) / 1000, 1, chunks, tokens / 1000]
+  const decode = [steps, steps * load.sequences, (steps * load.contextTokens) / 1000]
+  const x = [...decode, 1, chunks, tokens / 1000, pairs / 1e6]
   return [{ kind: 'firstToken', x, y, sigma: FIRST_TOKEN_NOISE_RATIO * y + CLOCK_NOISE_MS }]
 }
 

@@ -16,7 +16,7 @@ export function fittedProfile(model: string, fit: EngineFit, like: EngineProfile
       floorMs: fit.baseMs,
       baseMs: Math.max(0, fit.baseMs + fit.perChunkMs),
       perTokenMs: fit.perPrefillTokenMs,
-      perTokenContextMs: 0,
+      perTokenContextMs: fit.perPairMs,
     },
     stepOverheadMs: 0,
     requestOverheadMs: fit.requestOverheadMs,

@@ -1,4 +1,5 @@
 /** What a replica had on hand at each moment of a log: sequences that decoded, their context, prompts computed so far. */
+import { attentionPairs } from '../core/attention.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import type { LoggedRequest } from './logged-request.ts'
 
@@ -6,6 +7,12 @@ import type { LoggedRequest } from './logged-request.ts'
 export interface Load {
   readonly sequences: number
   readonly contextTokens: Tokens
+}
+
+export interface Prefilled {
+  readonly tokens: Tokens
+  readonly pairs: number
+  readonly chunks: number
 }
 
 /** When a request was with its replica; undefined when it never was with one. */
@@ -84,6 +91,7 @@ export class Occupancy {
   readonly #context: StepCurve
   readonly #prefilling: StepCurve
   readonly #prefilled: StepCurve
+  readonly #pairs: StepCurve
   readonly #chunks: StepCurve
 
   /** Of the requests of one replica. `chunkTokens` of a prompt are computed in one step. */
@@ -92,6 +100,7 @@ export class Occupancy {
     const context: [Ms, number][] = []
     const prefilling: [Ms, number][] = []
     const prefilled: [Ms, number][] = []
+    const pairs: [Ms, number][] = []
     const chunks: [Ms, number][] = []
     for (const request of requests) {
       const stay = stayOf(request)
@@ -104,12 +113,14 @@ export class Occupancy {
       context.push([firstMs, held], [toMs, -held])
       prefilling.push([fromMs, 1], [firstMs, -1])
       prefilled.push([firstMs, request.uncachedTokens])
+      pairs.push([firstMs, attentionPairs(request.promptTokens, request.uncachedTokens)])
       chunks.push([firstMs, chunksOf(request.uncachedTokens, chunkTokens)])
     }
     this.#sequences = new StepCurve(sequences)
     this.#context = new StepCurve(context)
     this.#prefilling = new StepCurve(prefilling)
     this.#prefilled = new StepCurve(prefilled)
+    this.#pairs = new StepCurve(pairs)
     this.#chunks = new StepCurve(chunks)
   }
 
@@ -117,10 +128,11 @@ export class Occupancy {
     return { sequences: this.#sequences.mean(fromMs, toMs), contextTokens: this.#context.mean(fromMs, toMs) }
   }
 
-  /** Prompt tokens, and chunks of them, whose first token came after `fromMs` and until `toMs`. */
-  prefilled(fromMs: Ms, toMs: Ms): { readonly tokens: Tokens; readonly chunks: number } {
+  /** Prompt tokens, their `attentionPairs` and chunks, whose first token came after `fromMs` and until `toMs`. */
+  prefilled(fromMs: Ms, toMs: Ms): Prefilled {
     return {
       tokens: this.#prefilled.at(toMs) - this.#prefilled.at(fromMs),
+      pairs: this.#pairs.at(toMs) - this.#pairs.at(fromMs),
       chunks: this.#chunks.at(toMs) - this.#chunks.at(fromMs),
     }
   }

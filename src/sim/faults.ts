@@ -80,6 +80,7 @@ export function biasedPrior(prior: StepPrior, faults: readonly Fault[]): StepPri
     perContextTokenMs: prior.perContextTokenMs * ratio,
     perChunkMs: prior.perChunkMs * ratio,
     perPrefillTokenMs: prior.perPrefillTokenMs * ratio,
+    perPairMs: prior.perPairMs * ratio,
     requestOverheadMs: prior.requestOverheadMs * ratio,
     uncertaintyRatio: prior.uncertaintyRatio,
   }

@@ -46,9 +46,11 @@ describe('the advice of sluice validate', () => {
     expect(stepMs(1).toFixed(1)).toBe('11.7')
     // With all 256 slots taken a step is still well within 95 % of 50 ms.
     expect(stepMs(256)).toBeLessThan(47.5)
-    expect(64 + Math.floor((47.5 - stepMs(64)) / perTokenMs)).toBe(606)
-    const duty = (tpotMs: number) => (0.95 * tpotMs - stepMs(64)) / ((2048 - 64) * perTokenMs)
-    expect([duty(50), duty(100)].map((ratio) => Math.floor(100 * ratio))).toEqual([27, 72])
+    const stallMs = (tokens: number) => perTokenMs * tokens + (2.9519e-6 * tokens ** 2) / 2
+    expect(stallMs(598 - 64)).toBeLessThanOrEqual(47.5 - stepMs(64))
+    expect(stallMs(599 - 64)).toBeGreaterThan(47.5 - stepMs(64))
+    const duty = (tpotMs: number) => (0.95 * tpotMs - stepMs(64)) / stallMs(2048 - 64)
+    expect([duty(50), duty(100)].map((ratio) => Math.floor(100 * ratio))).toEqual([25, 68])
     // A step that checks 4 guesses of each of 256 sequences, over the tokens that it yields.
     const guessingMs = 1.2 * stepMs(256) + 4 * 256 * perTokenMs
     expect(guessingMs / ((1 - 0.7 ** 5) / 0.3)).toBeLessThan(stepMs(256))
@@ -59,9 +61,9 @@ describe('the advice of sluice validate', () => {
       `chat: prompts over 7188 tokens ${refused}`,
       `reader: prompts over 22234 tokens ${refused}`,
       `fast: prompts over 12977 tokens ${refused}`,
-      'chat: tpot allows a batch of 256; with 64 streams 27 % of steps may prefill a full chunk',
-      'reader: tpot allows a batch of 256; with 64 streams 72 % of steps may prefill a full chunk',
-      'max_num_batched_tokens: up to 606 keeps every tpot in each step (tightest: chat); it is 2048, so Sluice has to hold prefill back',
+      'chat: tpot allows a batch of 256; with 64 streams 25 % of steps may prefill a full chunk',
+      'reader: tpot allows a batch of 256; with 64 streams 68 % of steps may prefill a full chunk',
+      'max_num_batched_tokens: up to 598 keeps every tpot in each step (tightest: chat); it is 2048, so Sluice has to hold prefill back',
       'speculative decoding (4 guesses, 70 % right) pays at any batch',
     ])
   })
@@ -72,7 +74,7 @@ describe('the advice of sluice validate', () => {
     )
     expect(told).toContain('chat: tpot allows a batch of 256; with 64 streams any step may prefill')
     expect(told).toContain(
-      'max_num_batched_tokens: up to 606 keeps every tpot in each step (tightest: chat); it is 512, which is within',
+      'max_num_batched_tokens: up to 598 keeps every tpot in each step (tightest: chat); it is 512, which is within',
     )
   })
 
@@ -139,19 +141,22 @@ describe('the advice of /slo', () => {
     const { advice } = (await json('/slo')) as { advice: readonly { readonly engines: readonly object[] }[] }
     const [step = {}] = (scheduler.snapshot() as Learnt).groups.map((group) => group.step)
     const { baseMs = 0, perSequenceMs = 0, per1kContextMs = 0, requestOverheadMs = 0 } = step
-    const { perChunkMs = 0, per1kPrefillMs = 0 } = step
+    const { perChunkMs = 0, per1kPrefillMs = 0, per1mPairsMs = 0 } = step
+    const promptMs = (tokens: number) => (per1kPrefillMs * tokens) / 1000 + (per1mPairsMs * tokens ** 2) / 2e6
+    const stallMs = (tokens: number) => perChunkMs + promptMs(tokens)
     // Half through its answer a request of that demand has 800 + 200 / 2 tokens.
     const stepMs = (sequences: number) => baseMs + (perSequenceMs + 0.9 * per1kContextMs) * sequences
     const spareMs = 0.95 * 50 - stepMs(64)
     const idleMs = (tokens: number) =>
-      requestOverheadMs + Math.ceil(tokens / 2048) * (baseMs + perChunkMs) + (per1kPrefillMs * tokens) / 1000
-    const longestFor = (targetMs: number) => {
+      requestOverheadMs + Math.ceil(tokens / 2048) * (baseMs + perChunkMs) + promptMs(tokens)
+    const longest = (tookMs: (tokens: number) => number, mostMs: number) => {
       let tokens = 0
-      while (idleMs(tokens + 1) <= targetMs) tokens++
+      while (tookMs(tokens + 1) <= mostMs) tokens++
       return tokens
     }
+    const longestFor = (targetMs: number) => longest(idleMs, targetMs)
     const batch = Math.floor((0.95 * 50 - baseMs) / (perSequenceMs + 0.9 * per1kContextMs))
-    const dutyRatio = spareMs / (perChunkMs + (per1kPrefillMs * (2048 - 64)) / 1000)
+    const dutyRatio = spareMs / stallMs(2048 - 64)
     expect(dutyRatio).toBeLessThan(1)
     const near = (value: number) => Number(value.toPrecision(4))
     expect(advice).toMatchObject([
@@ -172,8 +177,7 @@ describe('the advice of /slo', () => {
                 typical_prompt_tokens: 600,
                 longest_prompt_tokens: longestFor(500),
                 largest_batch: Math.min(256, batch),
-                largest_max_num_batched_tokens:
-                  64 + Math.floor((spareMs - perChunkMs) / (per1kPrefillMs / 1000)),
+                largest_max_num_batched_tokens: 64 + longest(stallMs, spareMs),
                 prefill_duty_ratio: near(dutyRatio),
               },
               {

@@ -19,6 +19,7 @@ const aModel = fc
     perContextTokenMs: fc.double({ min: 0, max: 2e-4, noNaN: true }),
     perChunkMs: fc.double({ min: 0, max: 20, noNaN: true }),
     perPrefillTokenMs: fc.double({ min: 0.005, max: 0.5, noNaN: true }),
+    perPairMs: fc.double({ min: 0, max: 2e-5, noNaN: true }),
     requestOverheadMs: fc.double({ min: 0, max: 20, noNaN: true }),
   })
   .map((prior) => stepModel({ ...prior, uncertaintyRatio: 0.3 }))
@@ -115,6 +116,7 @@ describe('advice on an engine', () => {
       perContextTokenMs: 0,
       perChunkMs: 0,
       perPrefillTokenMs: 0.1,
+      perPairMs: 0,
       requestOverheadMs: 8,
       uncertaintyRatio: 0.3,
     })
@@ -143,7 +145,8 @@ describe('advice on an engine', () => {
       kvCapacityTokens: 1e6,
     }
     const slow = { baseMs: 12, perSequenceMs: 0.03, perContextTokenMs: 7.7e-5, perChunkMs: 0 }
-    const model = stepModel({ ...slow, perPrefillTokenMs: 0.07, requestOverheadMs: 8, uncertaintyRatio: 0.3 })
+    const rest = { requestOverheadMs: 8, uncertaintyRatio: 0.3 }
+    const model = stepModel({ ...slow, perPrefillTokenMs: 0.07, perPairMs: 0, ...rest })
     const { speculationCostsFrom: from } = adviseOn(model, [], engine)
     // 4 guesses of which 70 % are right yield 2.7731 tokens; a step then costs 1.2 of its time and 0.28 ms a sequence.
     const gainMs = (batch: number) => 1.5731 * (12 + 0.107 * batch) - 0.28 * batch

@@ -33,11 +33,12 @@ const PRIOR = {
   perContextTokenMs: 0,
   perChunkMs: -10,
   perPrefillTokenMs: 0.1,
+  perPairMs: 0,
   requestOverheadMs: 15,
   uncertaintyRatio: 0.1,
 }
 const LIMITS = { maxNumBatchedTokens: 512, prefillEngines: 1 }
-const LOAD = { backlogTokens: 0, sequences: 4, contextTokens: 4000, chunkTokens: 512 }
+const LOAD = { backlogTokens: 0, backlogPairs: 0, sequences: 4, contextTokens: 4000, chunkTokens: 512 }
 
 describe('a model of engines for prompts alone', () => {
   const tokens = fc.integer({ min: 1, max: 20_000 })

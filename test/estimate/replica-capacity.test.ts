@@ -15,6 +15,7 @@ const MODEL = stepModel({
   perContextTokenMs: 0,
   perChunkMs: 0,
   perPrefillTokenMs: 0.1,
+  perPairMs: 0,
   requestOverheadMs: 5,
   uncertaintyRatio: 0.1,
 })

@@ -6,7 +6,7 @@ import { createConcurrencyLimit } from '../../src/policies/rivals/concurrency-li
 import { type EngineProfile, profile } from '../../src/sim/profiles.ts'
 import { steadyRate } from '../../src/sim/rates.ts'
 import { simulate } from '../../src/sim/run.ts'
-import { stepMs } from '../../src/sim/step-time.ts'
+import { idlePrefillMs, stepMs } from '../../src/sim/step-time.ts'
 import { generateWorkload } from '../../src/sim/workload.ts'
 import { learningBeside } from '../support/learning-beside.ts'
 
@@ -45,6 +45,18 @@ function trueMs(
     decodeContextTokens: sequences * contextEach,
   })
 }
+
+describe('what is believed of an engine that gets prompts of tens of thousands of tokens', () => {
+  it('I26 takes longer for them than by their tokens, within 10 %', () => {
+    const engine = profile('Llama-3.1-8B/H100-80G-SXM/tp1')
+    const chunk = engine.defaults.maxNumBatchedTokens
+    const model = learn(engine, { perSec: 1, spanMs: 90_000, lengthRatio: 12, maxInFlight: 4 })
+    for (const tokens of [16_000, 32_000, 64_000]) {
+      const ratio = prefillMs(model, tokens, chunk, 0, 0) / idlePrefillMs(engine, tokens, chunk)
+      expect(Math.abs(Math.log(ratio)), `${tokens}: ${ratio}`).toBeLessThan(0.1)
+    }
+  })
+})
 
 const CASES: readonly [string, string, Load, number][] = [
   ['demo/slow', 'light', { perSec: 1.5, spanMs: 60_000, lengthRatio: 0.25, maxInFlight: 12 }, 250],

@@ -1,6 +1,7 @@
 /** TTFT from the step model: more work is never sooner, a learnt backlog shrinks with time, and loads are told apart. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { attentionPairs } from '../../src/core/attention.ts'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { observeDecode, observePrefill, sharedModel, stepModel } from '../../src/estimate/step-model.ts'
 import {
@@ -13,7 +14,7 @@ import {
 } from '../../src/estimate/ttft.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 
-const LOAD = { backlogTokens: 0, sequences: 4, contextTokens: 4000, chunkTokens: 512 }
+const LOAD = { backlogTokens: 0, backlogPairs: 0, sequences: 4, contextTokens: 4000, chunkTokens: 512 }
 
 /** 20 ms + 0.5 per sequence a step, 0.1 ms a prompt token, 5 ms of overhead. */
 function learntModel() {
@@ -26,7 +27,7 @@ function learntModel() {
     const chunks = Math.ceil(tokens / 512)
     const elapsedMs = 5 + chunks * stepMs + 0.1 * tokens
     const interval = { elapsedMs, starts: 1, prefillTokens: tokens, chunks, steps: chunks, sequences }
-    observePrefill(model, { ...interval, contextTokens: 900 * sequences })
+    observePrefill(model, { ...interval, pairs: attentionPairs(tokens), contextTokens: 900 * sequences })
   }
   return model
 }

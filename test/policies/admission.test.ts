@@ -1,6 +1,7 @@
 /** Each admission gate alone: a fuller replica or a bigger request never passes where a lesser one was refused. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { attentionPairs } from '../../src/core/attention.ts'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import type { ReplicaState } from '../../src/core/replica.ts'
 import type { Offer } from '../../src/core/request.ts'
@@ -28,7 +29,7 @@ function learntEngine(perChunkMs: number): Learnt {
     const chunks = Math.ceil(tokens / 500)
     const elapsedMs = chunks * (12 + 0.2 * sequences) + chunks * perChunkMs + 0.06 * tokens + 10
     const interval = { elapsedMs, starts: 1, prefillTokens: tokens, chunks, steps: chunks, sequences }
-    observePrefill(model, { ...interval, contextTokens: 400 * sequences })
+    observePrefill(model, { ...interval, pairs: attentionPairs(tokens), contextTokens: 400 * sequences })
   }
   return learnt
 }

@@ -20,6 +20,7 @@ export const PRIOR: StepPrior = {
   perContextTokenMs: 0.0001,
   perChunkMs: 2,
   perPrefillTokenMs: 0.06,
+  perPairMs: 0,
   requestOverheadMs: 5,
   uncertaintyRatio: 0.1,
 }

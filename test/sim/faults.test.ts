@@ -123,6 +123,7 @@ describe('an estimator that is off', () => {
       perContextTokenMs: 3,
       perChunkMs: 4,
       perPrefillTokenMs: 5,
+      perPairMs: 0.5,
       requestOverheadMs: 6,
       uncertaintyRatio: 0.3,
     }
@@ -132,6 +133,7 @@ describe('an estimator that is off', () => {
       perContextTokenMs: 6,
       perChunkMs: 8,
       perPrefillTokenMs: 10,
+      perPairMs: 1,
       requestOverheadMs: 12,
       uncertaintyRatio: 0.3,
     })
