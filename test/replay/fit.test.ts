@@ -1,6 +1,7 @@
 /** What a log teaches of its engines: the costs that the engines which wrote it had. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { attentionPairs } from '../../src/core/attention.ts'
 import { UNKNOWN_ENGINE } from '../../src/estimate/step-model.ts'
 import { Answers } from '../../src/replay/answers.ts'
 import { fitEngine } from '../../src/replay/engine-fit.ts'
@@ -9,6 +10,8 @@ import { LogBook } from '../../src/replay/log-book.ts'
 import type { LoggedRequest } from '../../src/replay/logged-request.ts'
 import { HASHED_BLOCKS, RUN_TOKENS, SharedPrefixes } from '../../src/replay/shared-prefixes.ts'
 import { profile } from '../../src/sim/profiles.ts'
+import { steadyRate } from '../../src/sim/rates.ts'
+import { generateWorkload } from '../../src/sim/workload.ts'
 import { simulatedLog } from './simulated-log.ts'
 
 function requestsOf(lines: readonly string[]): readonly LoggedRequest[] {
@@ -69,6 +72,22 @@ describe('an engine fit', () => {
       expect(fittedPrompt(tokens) / prompt(tokens)).toBeLessThan(1.2)
     }
     expect(fit?.paceErrorRatio).toBeLessThan(0.05)
+  })
+
+  it('finds what attention costs where prompts are long', () => {
+    const engine = profile('Llama-3.1-8B/H100-80G-SXM/tp1')
+    const lines = simulatedLog(1, 90_000, {
+      replicas: [{ engine: { profile: engine, jitterRatio: 0.05, prefixCaching: false } }],
+      requests: generateWorkload({ seed: 5, lengthRatio: 12, segments: steadyRate(0.7, 90_000) }),
+    })
+    const fit = fitEngine(requestsOf(lines), UNKNOWN_ENGINE, 8192)
+    const ownMs = (tokens: number) =>
+      (fit?.perPrefillTokenMs ?? 0) * tokens + (fit?.perPairMs ?? 0) * attentionPairs(tokens)
+    const { perTokenMs, perTokenContextMs } = engine.prefill
+    for (const tokens of [16_000, 32_000, 64_000]) {
+      const trueMs = perTokenMs * tokens + perTokenContextMs * attentionPairs(tokens)
+      expect(Math.abs(Math.log(ownMs(tokens) / trueMs)), `${tokens}`).toBeLessThan(0.2)
+    }
   })
 
   it('says nothing of a handful of answers', () => {
