@@ -1,5 +1,7 @@
 /** The attempts under way by replica, and the progress that the gate has not been told of. */
+
 import type { PermitId } from '../core/events.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Relay } from './relay.ts'
 
@@ -10,7 +12,7 @@ export interface Progress {
 }
 
 export class Streams {
-  readonly #byReplica = new Map<ReplicaId, Set<Relay>>()
+  readonly #byReplica = new PassingMap<ReplicaId, Set<Relay>>()
 
   add(relay: Relay): void {
     const relays = this.#byReplica.get(relay.replica.id)

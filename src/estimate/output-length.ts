@@ -30,7 +30,7 @@ interface Histogram {
   logMean: number
   logVariance: number
   /** What was read since the last sample, by first bucket and figure. */
-  readonly memo: Map<number, number>
+  memo: Map<number, number>
 }
 
 export interface OutputLengths {
@@ -169,7 +169,7 @@ function addCutOff(into: Histogram, value: number): void {
 }
 
 function bump(into: Histogram, weights: number[], value: number): void {
-  into.memo.clear()
+  into.memo = new Map()
   for (let i = 0; i < BUCKETS; i++) {
     into.ended[i] = (into.ended[i] ?? 0) * KEEP_RATIO
     into.cutOff[i] = (into.cutOff[i] ?? 0) * KEEP_RATIO
