@@ -1,4 +1,4 @@
-/** A map for what comes and goes with each request, that lets go of what has gone. */
+/** A map and a set for what comes and goes with each request, that let go of what has gone. */
 
 /** Entries set, beside as many as there are, until a new map takes over: often enough, and next to no work. */
 const RENEWED_AFTER = 64
@@ -56,5 +56,27 @@ export class PassingMap<K, V> implements ReadonlyMap<K, V> {
 
   forEach(visit: (value: V, key: K, map: ReadonlyMap<K, V>) => void): void {
     for (const [key, value] of this.#map) visit(value, key, this)
+  }
+}
+
+/** The same as a set. */
+export class PassingSet<T> implements Iterable<T> {
+  readonly #members = new PassingMap<T, true>()
+
+  get size(): number {
+    return this.#members.size
+  }
+
+  add(member: T): this {
+    this.#members.set(member, true)
+    return this
+  }
+
+  delete(member: T): boolean {
+    return this.#members.delete(member)
+  }
+
+  [Symbol.iterator](): MapIterator<T> {
+    return this.#members.keys()
   }
 }
