@@ -1,6 +1,7 @@
 /** The books of one replica: every permit out, what it still has to prefill, what it decodes and has in KV. */
 import { attentionPairs } from './attention.ts'
 import type { PermitId } from './events.ts'
+import { PassingMap } from './passing-map.ts'
 import type { ReplicaReport } from './replica.ts'
 import type { Offer, ReplicaId, RequestId } from './request.ts'
 import type { Ms, Tokens } from './units.ts'
@@ -26,8 +27,8 @@ export interface InFlight {
 export class ReplicaLedger {
   readonly replicaId: ReplicaId
   report: ReplicaReport
-  #prefilling = new Map<PermitId, InFlight>()
-  #decoding = new Map<PermitId, InFlight>()
+  #prefilling = new PassingMap<PermitId, InFlight>()
+  #decoding = new PassingMap<PermitId, InFlight>()
   /** Undefined when it must be looked up again. */
   #head: InFlight | undefined
   #backlogTokens: Tokens = 0

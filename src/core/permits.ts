@@ -1,8 +1,10 @@
 /** Every permit that is out and the ledger it stands in; replicas come, change and go here. */
+
 import type { Draft } from './draft.ts'
 import { mayServe, takesWork } from './eligible.ts'
 import type { BounceCause, PermitId } from './events.ts'
 import { type InFlight, ReplicaLedger } from './ledger.ts'
+import { PassingMap } from './passing-map.ts'
 import type { CandidateView } from './records.ts'
 import type { ReplicaReport } from './replica.ts'
 import type { ReplicaId } from './request.ts'
@@ -19,10 +21,10 @@ interface Permit {
 
 export class Permits {
   readonly #replicas = new Map<ReplicaId, ReplicaLedger>()
-  readonly #out = new Map<PermitId, Permit>()
+  readonly #out = new PassingMap<PermitId, Permit>()
   readonly #removed = new Set<ReplicaId>()
   /** Permits whose first token nobody sees, with the instant at which it is assumed. */
-  readonly #unseen = new Map<PermitId, Ms>()
+  readonly #unseen = new PassingMap<PermitId, Ms>()
   /** The soonest of them; undefined when it must be looked up again. */
   #nextUnseenAtMs: Ms | undefined
   readonly #forget: (replicaId: ReplicaId) => void

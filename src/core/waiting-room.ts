@@ -1,5 +1,7 @@
 /** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
+
 import type { InFlight } from './ledger.ts'
+import { PassingMap } from './passing-map.ts'
 import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'
 import type { Ms, Tokens } from './units.ts'
 import { type Place, WaitingLine } from './waiting-line.ts'
@@ -41,10 +43,10 @@ function expiryAtMs(offer: Offer, nowMs: Ms, waitedMs: Ms): Ms {
 }
 
 export class WaitingRoom {
-  #waiters = new Map<RequestId, Waiter>()
-  readonly #places = new Map<RequestId, Place>()
+  #waiters = new PassingMap<RequestId, Waiter>()
+  readonly #places = new PassingMap<RequestId, Place>()
   /** By pool; absent where nobody waits. */
-  readonly #lines = new Map<PoolId, WaitingLine>()
+  readonly #lines = new PassingMap<PoolId, WaitingLine>()
   #bytes = 0
   #tokens: Tokens = 0
   #added = 0

@@ -1,5 +1,7 @@
 /** A set that can be waited for until nothing is left in it. */
-export class OpenSet<T> extends Set<T> {
+import { PassingSet } from '../core/passing-map.ts'
+
+export class OpenSet<T> extends PassingSet<T> {
   readonly #waiting: (() => void)[] = []
 
   override delete(member: T): boolean {

@@ -1,5 +1,7 @@
 /** The requests between their offer and their last byte, and the wish to know when there are none. */
+
 import type { BounceCause, PermitId } from '../core/events.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { ExchangeFacts } from '../core/records.ts'
 import type { RequestId } from '../core/request.ts'
 import type { Ms } from '../core/units.ts'
@@ -29,7 +31,7 @@ export interface Story {
 }
 
 export class Stories {
-  readonly #open = new Map<RequestId, Story>()
+  readonly #open = new PassingMap<RequestId, Story>()
   #onIdle: (() => void)[] = []
 
   get size(): number {

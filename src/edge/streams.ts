@@ -1,5 +1,7 @@
 /** The attempts under way by replica, and the progress that the gate has not been told of. */
+
 import type { PermitId } from '../core/events.ts'
+import { PassingMap, PassingSet } from '../core/passing-map.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Relay } from './relay.ts'
 
@@ -10,11 +12,11 @@ export interface Progress {
 }
 
 export class Streams {
-  readonly #byReplica = new Map<ReplicaId, Set<Relay>>()
+  readonly #byReplica = new PassingMap<ReplicaId, PassingSet<Relay>>()
 
   add(relay: Relay): void {
     const relays = this.#byReplica.get(relay.replica.id)
-    if (relays === undefined) this.#byReplica.set(relay.replica.id, new Set([relay]))
+    if (relays === undefined) this.#byReplica.set(relay.replica.id, new PassingSet<Relay>().add(relay))
     else relays.add(relay)
   }
 
@@ -36,7 +38,7 @@ export class Streams {
   }
 }
 
-function take(groups: Iterable<ReadonlySet<Relay>>): Progress | undefined {
+function take(groups: Iterable<Iterable<Relay>>): Progress | undefined {
   const permitIds: PermitId[] = []
   const contentEvents: number[] = []
   for (const relays of groups) {

@@ -3,15 +3,17 @@ import { clamp, type Ms, type Ratio } from '../core/units.ts'
 
 export type Level = 'p50' | 'p80' | 'p95'
 
-const LEVELS = { p50: 0.5, p80: 0.8, p95: 0.95 } as const satisfies Record<Level, Ratio>
-const BY_LEVEL = ['p50', 'p80', 'p95'] as const satisfies readonly Level[]
+/** Rising, and what each of them promises. */
+const LEVELS: readonly Level[] = ['p50', 'p80', 'p95']
+const PROMISED: readonly Ratio[] = [0.5, 0.8, 0.95]
 
 /** The last errors of one kind of load, as ln(observed/predicted), with the ranks at which quantiles are read. */
 interface ErrorWindow {
   /** By age, oldest first; the first `seeds` of them are only assumed. */
   readonly aged: number[]
   readonly sorted: number[]
-  readonly ranks: Record<Level, Ratio>
+  /** One for each level. */
+  readonly ranks: Ratio[]
   seeds: number
   learntAtMs: Ms
 }
@@ -71,7 +73,7 @@ export function factor(calibration: Calibration, loadClass: number, level: Level
   const own = calibration.classes[loadClass]
   const usable = own !== undefined && own.aged.length >= CLASS_MIN_SAMPLES && !isStale(own, nowMs)
   const window = usable ? own : calibration.pool
-  const logFactor = clamp(logQuantile(window, level), -MAX_LOG_FACTOR, MAX_LOG_FACTOR)
+  const logFactor = clamp(logQuantile(window, LEVELS.indexOf(level)), -MAX_LOG_FACTOR, MAX_LOG_FACTOR)
   const staleMs = Math.max(0, nowMs - window.learntAtMs - STALE_AFTER_MS)
   return Math.exp(logFactor > 0 ? logFactor * 0.5 ** (staleMs / STALE_AFTER_MS) : logFactor)
 }
@@ -91,7 +93,7 @@ function errorWindow(seeds: readonly number[]): ErrorWindow {
   return {
     aged: [...seeds],
     sorted: [...seeds].sort((a, b) => a - b),
-    ranks: { ...LEVELS },
+    ranks: [...PROMISED],
     seeds: seeds.length,
     learntAtMs: Number.POSITIVE_INFINITY,
   }
@@ -104,9 +106,9 @@ function isStale(window: ErrorWindow, nowMs: Ms): boolean {
 function take(window: ErrorWindow, logRatio: number, nowMs: Ms): void {
   const { aged, sorted, ranks } = window
   if (aged.length >= RANK_MIN_SAMPLES) {
-    for (const level of BY_LEVEL) {
+    for (const [level, promised] of PROMISED.entries()) {
       const missed = logRatio > logQuantile(window, level) ? 1 : 0
-      ranks[level] = clamp(ranks[level] + RANK_STEP * (LEVELS[level] - 1 + missed), MIN_RANK, MAX_RANK)
+      ranks[level] = clamp((ranks[level] ?? 0) + RANK_STEP * (promised - 1 + missed), MIN_RANK, MAX_RANK)
     }
   }
   if (window.seeds > 0 || aged.length >= WINDOW_SAMPLES) {
@@ -119,13 +121,10 @@ function take(window: ErrorWindow, logRatio: number, nowMs: Ms): void {
   window.learntAtMs = nowMs
 }
 
-/** The error at the level's rank, between neighbours; at least that of every lower level. */
-function logQuantile({ sorted, ranks }: ErrorWindow, level: Level): number {
+/** The error at the rank of the level with that index, between neighbours; at least that of every lower level. */
+function logQuantile({ sorted, ranks }: ErrorWindow, level: number): number {
   let highest = Number.NEGATIVE_INFINITY
-  for (const each of BY_LEVEL) {
-    highest = Math.max(highest, atRank(sorted, ranks[each]))
-    if (each === level) break
-  }
+  for (let each = 0; each <= level; each++) highest = Math.max(highest, atRank(sorted, ranks[each] ?? 0))
   return highest
 }
 

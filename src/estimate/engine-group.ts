@@ -1,6 +1,8 @@
 /** Everything learnt once for replicas that are alike: step model, pace of each, calibration, and trust in all that. */
+
 import type { PermitId } from '../core/events.ts'
 import { type InFlight, pairsOf, type ReplicaLedger } from '../core/ledger.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { SettleReport } from '../core/records.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
@@ -58,7 +60,7 @@ export class EngineGroup {
   readonly tpot: Calibration = calibration()
   readonly #pace: GroupPace = groupPace()
   readonly #members = new Map<ReplicaId, Member>()
-  readonly #predictions = new Map<PermitId, Prediction>()
+  readonly #predictions = new PassingMap<PermitId, Prediction>()
   readonly #windows: Record<WindowKind, number> = { decode: 0, prefill: 0 }
   #record: TrackRecord = trackRecord()
   #trust: Trust = COLD

@@ -44,7 +44,8 @@ function factsOf(waiter: Waiter, learnt: Learnt, nowMs: Ms, keptMs: Ms): Facts {
   const facts: Facts = {
     readAtMs: nowMs,
     outputTokens: learnt.remaining(offer, 0, PLAN_LENGTH_QUANTILE),
-    e2eTokens: learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE),
+    // A deadline hangs on it only where the whole answer has one.
+    e2eTokens: offer.slo.e2eMs === undefined ? 0 : learnt.remaining(offer, 0, E2E_LENGTH_QUANTILE),
     cachedTokens: learnt.prefixes.cachedTokens(offer),
   }
   factsKept(learnt).set(waiter, facts)

@@ -1,6 +1,8 @@
 /** Everything our scheduler has learnt from the stream: step models, lengths, errors, caches. Plain values. */
+
 import type { PermitId } from '../core/events.ts'
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { SettleReport } from '../core/records.ts'
 import type { ReplicaGauges } from '../core/replica.ts'
 import type { Offer, PoolId, ReplicaId } from '../core/request.ts'
@@ -55,7 +57,7 @@ export class Learnt {
   readonly #tokensPerEvent = new Map<PoolId, number>()
   readonly #slots = new Map<ReplicaId, LearntSlots>()
   /** What the prefix index said of a permit's prompt at dispatch. */
-  readonly #reuses = new Map<PermitId, Reuse>()
+  readonly #reuses = new PassingMap<PermitId, Reuse>()
   readonly #priors: Readonly<Record<string, StepPrior>>
   #learntAtMs: Ms = 0
   /** What plans keep beside it: see `keptBy`. */

@@ -1,5 +1,7 @@
 /** Keeps the accounts: takes what the edge and the rim tell, and feeds metrics, attainment, /decisions and the log. */
+
 import type { BounceCause } from '../core/events.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaState } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
@@ -67,7 +69,7 @@ export class Observer {
   readonly log: Log
   readonly #health: SloHealth
   readonly #sink: RequestSink | undefined
-  readonly #open = new Map<string, OpenDecision>()
+  readonly #open = new PassingMap<string, OpenDecision>()
   readonly #onCounted: (settlement: Settlement) => void
   readonly #nowMs: () => Ms
   readonly #unixMs: () => Ms

@@ -1,4 +1,5 @@
 /** All sockets to one replica: opened when needed, kept warm for less than the engine keeps them, closed at once on abort. */
+import { PassingSet } from '../core/passing-map.ts'
 import type { Ms } from '../core/units.ts'
 import type { Clock, Stop } from './clock.ts'
 import { Exchange, type ExchangeHost } from './exchange.ts'
@@ -33,7 +34,7 @@ export class Connection implements ExchangeHost, LineHost, Traffic {
   /** The last one was used last. */
   readonly #idle: Line[] = []
   readonly #lines = new Set<Line>()
-  readonly #exchanges = new Set<Exchange>()
+  readonly #exchanges = new PassingSet<Exchange>()
   #stopSweep: Stop | undefined
   #stopIdle: Stop | undefined
   #lastBytesAtMs: Ms = Number.NEGATIVE_INFINITY

@@ -1,6 +1,8 @@
 /** What fairness adds to the worth of requests in one pool: shares of tenants, floors of classes. */
+
 import type { PermitId } from '../../core/events.ts'
 import type { InFlight } from '../../core/ledger.ts'
+import { PassingMap } from '../../core/passing-map.ts'
 import type { Offer } from '../../core/request.ts'
 import type { Ms, Tokens } from '../../core/units.ts'
 import type { Waiter } from '../../core/waiting-room.ts'
@@ -28,7 +30,7 @@ export class PoolFairness {
   readonly #floors = new ClassFloors()
   readonly #counted = new WeakSet<Offer>()
   /** Output tokens that each permit was charged for. */
-  readonly #charged = new Map<PermitId, Tokens>()
+  readonly #charged = new PassingMap<PermitId, Tokens>()
 
   /**
    * Who stands how now. Counts `fresh`, those that nobody has asked about yet; `waiters` are all, only asked for while

@@ -1,4 +1,5 @@
 /** Shares the tokens of one pool between its tenants: who has had most for its share is refused first. */
+import { PassingMap } from '../../core/passing-map.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../../core/units.ts'
 import { Fading } from './fading.ts'
 
@@ -27,7 +28,7 @@ interface Account {
  */
 export class TenantShares {
   /** Those unseen for longest first. */
-  readonly #accounts = new Map<string, Account>()
+  readonly #accounts = new PassingMap<string, Account>()
   #served: Tokens = 0
   readonly #memory = new Fading()
 
