@@ -1,5 +1,4 @@
 /** Every permit that is out and the ledger it stands in; replicas come, change and go here. */
-
 import type { Draft } from './draft.ts'
 import { mayServe, takesWork } from './eligible.ts'
 import type { BounceCause, PermitId } from './events.ts'

@@ -1,5 +1,4 @@
 /** Holds requests that are neither admitted nor shed, bounded by count, bytes and tokens. */
-
 import type { InFlight } from './ledger.ts'
 import { PassingMap } from './passing-map.ts'
 import type { Offer, PoolId, ReplicaId, RequestId } from './request.ts'

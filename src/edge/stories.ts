@@ -1,5 +1,4 @@
 /** The requests between their offer and their last byte, and the wish to know when there are none. */
-
 import type { BounceCause, PermitId } from '../core/events.ts'
 import { PassingMap } from '../core/passing-map.ts'
 import type { ExchangeFacts } from '../core/records.ts'

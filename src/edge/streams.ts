@@ -1,5 +1,4 @@
 /** The attempts under way by replica, and the progress that the gate has not been told of. */
-
 import type { PermitId } from '../core/events.ts'
 import { PassingMap, PassingSet } from '../core/passing-map.ts'
 import type { ReplicaId } from '../core/request.ts'

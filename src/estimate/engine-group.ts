@@ -1,5 +1,4 @@
 /** Everything learnt once for replicas that are alike: step model, pace of each, calibration, and trust in all that. */
-
 import type { PermitId } from '../core/events.ts'
 import { type InFlight, pairsOf, type ReplicaLedger } from '../core/ledger.ts'
 import { PassingMap } from '../core/passing-map.ts'

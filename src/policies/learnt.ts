@@ -1,5 +1,4 @@
 /** Everything our scheduler has learnt from the stream: step models, lengths, errors, caches. Plain values. */
-
 import type { PermitId } from '../core/events.ts'
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import { PassingMap } from '../core/passing-map.ts'

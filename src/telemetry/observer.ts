@@ -1,5 +1,4 @@
 /** Keeps the accounts: takes what the edge and the rim tell, and feeds metrics, attainment, /decisions and the log. */
-
 import type { BounceCause } from '../core/events.ts'
 import { PassingMap } from '../core/passing-map.ts'
 import type { DecisionRecord, ExchangeFacts, Settlement } from '../core/records.ts'

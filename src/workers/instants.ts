@@ -1,5 +1,4 @@
 /** Carries instants from one process to another: on the wire they are of the monotonic clock that the machine has. */
-
 import type { ExchangeFacts, SettleReport } from '../core/records.ts'
 import type { Offer } from '../core/request.ts'
 import type { TraceFacts } from '../core/trace.ts'

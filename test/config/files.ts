@@ -1,5 +1,4 @@
 /** Files and shortcuts for the tests of the configuration. */
-
 import type { Config } from '../../src/config/config.ts'
 import { type LoadOptions, type LoadResult, loadConfig } from '../../src/config/load.ts'
 import type { Problem } from '../../src/config/problem.ts'

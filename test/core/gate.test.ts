@@ -1,5 +1,4 @@
 /** Single cases of the gate: reroutes, client deadlines, silent answers, timers, feedback, and shadow mode. */
-
 import { describe, expect, it } from 'vitest'
 import type { GateEffect } from '../../src/core/effects.ts'
 import { createGate } from '../../src/core/gate.ts'

@@ -1,5 +1,4 @@
 /** What fairness adds to the worth of requests in one pool: shares of tenants, floors of classes. */
-
 import type { PermitId } from '../../core/events.ts'
 import type { InFlight } from '../../core/ledger.ts'
 import { PassingMap } from '../../core/passing-map.ts'

@@ -1,5 +1,4 @@
 /** llm-d's flow control: requests wait in order of deadline while the pool's metrics call it saturated. */
-
 import { ttftTargetMs } from '../../core/request.ts'
 import type { Scheduler } from '../../core/scheduler.ts'
 import type { Ms } from '../../core/units.ts'
