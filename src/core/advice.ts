@@ -1,4 +1,5 @@
 /** Shadow mode: what a scheduler that decides nothing would have done with each newcomer, and what it sees meanwhile. */
+import { PassingMap } from './passing-map.ts'
 import type { CandidateView, Verdict } from './records.ts'
 import type { ReplicaId, RequestId } from './request.ts'
 import type { GateState, Intent, Scheduler } from './scheduler.ts'
@@ -13,12 +14,12 @@ export interface Advice {
 /** The advisor and what it has said of those who are not decided yet. Without an advisor it knows nothing. */
 export class Advisory {
   advisor: Scheduler | undefined
-  readonly #given = new Map<RequestId, Advice>()
+  #given = new PassingMap<RequestId, Advice>()
 
   /** From now on that scheduler advises; what the last one said is forgotten. */
   adopt(advisor: Scheduler | undefined): void {
     this.advisor = advisor
-    this.#given.clear()
+    this.#given = new PassingMap()
   }
 
   /** Asks about one waiter; nothing of the plan is carried out. */

@@ -58,6 +58,8 @@ export class DecisionRing {
 
   settled(settlement: Settlement): void {
     const { requestId } = settlement
+    const { receivedAtMs } = settlement.offer
+    if ((offerOf(this.#held.peek(requestId))?.receivedAtMs ?? receivedAtMs) > receivedAtMs) return
     const decision = this.#known(settlement.offer)?.decision
     const offer = decision?.offer ?? withoutHashes(settlement.offer)
     this.#held.set(requestId, { decision, settlement: { ...settlement, offer } })

@@ -103,8 +103,7 @@ export class Observer {
   }
 
   onSettled(settlement: Settlement, exchange: ExchangeFacts = {}): void {
-    const open = this.#open.get(settlement.requestId)
-    this.#open.delete(settlement.requestId)
+    const open = this.#takeOpen(settlement)
     const nowMs = this.#nowMs()
     this.attainment.count(settlement, nowMs)
     this.metrics.settled(settlement)
@@ -117,6 +116,14 @@ export class Observer {
     this.log.line('info', REQUEST_EVENT, fields)
     const decisions = [open?.earlier, open?.decision].filter((decision) => decision !== undefined)
     this.#sink?.ended({ settlement, exchange, decisions })
+  }
+
+  /** The decision of that very request, and not of a later one with its id: an end may be counted late. */
+  #takeOpen({ requestId, offer }: Settlement): OpenDecision | undefined {
+    const open = this.#open.get(requestId)
+    if (open?.decision.offer.receivedAtMs !== offer.receivedAtMs) return undefined
+    this.#open.delete(requestId)
+    return open
   }
 
   onBounced(replicaId: ReplicaId, cause: BounceCause, message: string): void {

@@ -1,6 +1,8 @@
 /** The decider's front: hands workers' events to the one gate, and what it wants to the worker whose request it is. */
+
 import type { GateEffect } from '../core/effects.ts'
 import type { GateEvent } from '../core/events.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { DecisionRecord, Settlement } from '../core/records.ts'
 import type { ReplicaId, RequestId } from '../core/request.ts'
 import type { GateState } from '../core/scheduler.ts'
@@ -28,7 +30,7 @@ export class Hub {
   readonly seats = new Map<number, Seat>()
   readonly #options: HubOptions
   readonly #wake: WakeTimer
-  readonly #seatOf = new Map<RequestId, Seat>()
+  readonly #seatOf = new PassingMap<RequestId, Seat>()
   readonly #events: GateEvent[] = []
   readonly #progress = new ProgressBook()
   #stopFlush: (() => void) | undefined

@@ -1,7 +1,9 @@
 /** A worker's gate: asks the decider, keeps what the answer needs, and decides alone while there is no decider. */
+
 import type { GateEffect } from '../core/effects.ts'
 import type { GateEvent, PermitId } from '../core/events.ts'
 import type { InFlight } from '../core/ledger.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { ExchangeFacts, Settlement, SettleReport } from '../core/records.ts'
 import type { Offer, RequestId } from '../core/request.ts'
 import { settleInFlight, settleWaiter } from '../core/settlement.ts'
@@ -45,11 +47,11 @@ export interface RemoteGateOptions {
 
 export class RemoteGate implements GatePort {
   readonly #options: RemoteGateOptions
-  readonly #requests = new Map<RequestId, Open>()
-  readonly #bySerial = new Map<Serial, Open>()
-  readonly #permits = new Map<PermitId, Held>()
+  readonly #requests = new PassingMap<RequestId, Open>()
+  readonly #bySerial = new PassingMap<Serial, Open>()
+  readonly #permits = new PassingMap<PermitId, Held>()
   /** Requests whose end the decider counts, until its facts have been told. */
-  readonly #countedThere = new Map<RequestId, Serial>()
+  readonly #countedThere = new PassingMap<RequestId, Serial>()
   #keptEnds: Extract<FromWorker, { kind: 'aloneSettled' }>[] = []
   #send: ((message: FromWorker) => void) | undefined
   #links = 0

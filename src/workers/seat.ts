@@ -1,5 +1,7 @@
 /** One worker as the decider knows it: its link, its requests and permits, and the ends that wait for their facts. */
+
 import type { PermitId } from '../core/events.ts'
+import { PassingMap } from '../core/passing-map.ts'
 import type { ExchangeFacts, Settlement } from '../core/records.ts'
 import type { ReplicaId, RequestId } from '../core/request.ts'
 import type { FromDecider, Serial, WorkerHealth } from './wire.ts'
@@ -34,13 +36,13 @@ export class Seat {
   readonly worker: number
   readonly pid: number
   /** By the gate's name. */
-  readonly requests = new Map<RequestId, SeatRequest>()
-  readonly permits = new Map<PermitId, SeatPermit>()
+  readonly requests = new PassingMap<RequestId, SeatRequest>()
+  readonly permits = new PassingMap<PermitId, SeatPermit>()
   /** Ends that the decider made up when the link broke; they count only if the worker is really gone. */
   readonly madeUp: Settlement[] = []
   health: WorkerHealth | undefined
   readonly #link: SeatLink
-  readonly #names = new Map<Serial, RequestId>()
+  readonly #names = new PassingMap<Serial, RequestId>()
   up = true
 
   constructor(worker: number, pid: number, link: SeatLink) {

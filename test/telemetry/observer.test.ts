@@ -57,6 +57,14 @@ describe('the line of a request', () => {
     expect(decisionHeaders({ ...record, waitedMs: 2 }, 'r1')['x-sluice-decision']).toBe('queued')
   })
 
+  it('has its own decision and not that of a later request with its id, whose line comes after', () => {
+    const { observer, lines } = rig()
+    for (const receivedAtMs of [1, 2])
+      observer.onDecision(decisionOf(offerOf(chat, { requestId: 'same', receivedAtMs })))
+    for (const receivedAtMs of [1, 2]) observer.onSettled(good({ requestId: 'same', receivedAtMs }))
+    expect(lines('request').map(({ candidates }) => candidates !== undefined)).toEqual([false, true])
+  })
+
   it('is there for a shed and for a client that left before any decision', () => {
     const { observer, lines } = rig()
     const verdict = { kind: 'shed', reason: 'slo_unreachable', retryAfterMs: 2500 } as const
@@ -195,6 +203,16 @@ describe('DecisionRing', () => {
     expect(
       ring.last(9).map(({ decision, settlement }) => [decision, settlement?.offer.promptTokens]),
     ).toEqual([[undefined, 30]])
+  })
+
+  it('keeps a request that an earlier one of its id outlives', () => {
+    const ring = new DecisionRing(5, 1e6)
+    const [first, second] = [1, 2].map((receivedAtMs) => ({ requestId: 'same', receivedAtMs }))
+    ring.decided(decisionOf(offerOf(chat, first)))
+    ring.decided(decisionOf(offerOf(chat, second)))
+    ring.settled(good(first))
+    expect(ring.last(9)).toMatchObject([{ decision: { offer: { receivedAtMs: 2 } } }])
+    expect(ring.last(9)[0]?.settlement).toBeUndefined()
   })
 
   it('keeps no prefix hashes', () => {

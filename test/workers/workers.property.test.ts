@@ -8,6 +8,7 @@ type Step = readonly [what: string, at: number, count: number]
 const steps = (...whats: readonly string[]): fc.Arbitrary<readonly Step[]> =>
   fc.array(fc.tuple(fc.constantFrom(...whats), fc.nat({ max: 1 }), fc.integer({ min: 1, max: 4 })), {
     maxLength: 80,
+    size: 'max',
   })
 
 const OFFERS = ['offer', 'offer', 'bringUp', 'deliver', 'deliver']
