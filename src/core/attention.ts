@@ -1,4 +1,5 @@
 /** What a prompt's attention amounts to: each new token is compared with every token before it. */
+import type { Offer } from './request.ts'
 import type { Tokens } from './units.ts'
 
 /**
@@ -7,4 +8,12 @@ import type { Tokens } from './units.ts'
  */
 export function attentionPairs(promptTokens: Tokens, uncachedTokens: Tokens = promptTokens): number {
   return uncachedTokens * (Math.max(promptTokens, uncachedTokens) - uncachedTokens / 2)
+}
+
+/** The same of a request, which may bring several prompts: none of them attends to another. */
+export function offerPairs(
+  { promptTokens, prompts = 1 }: Offer,
+  uncachedTokens: Tokens = promptTokens,
+): number {
+  return attentionPairs(promptTokens, uncachedTokens) / prompts
 }

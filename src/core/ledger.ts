@@ -1,5 +1,5 @@
 /** The books of one replica: every permit out, what it still has to prefill, what it decodes and has in KV. */
-import { attentionPairs } from './attention.ts'
+import { offerPairs } from './attention.ts'
 import type { PermitId } from './events.ts'
 import { PassingMap } from './passing-map.ts'
 import type { ReplicaReport } from './replica.ts'
@@ -147,5 +147,5 @@ export class ReplicaLedger {
 
 /** Its `attentionPairs`. */
 export function pairsOf({ offer, uncachedTokens }: InFlight): number {
-  return attentionPairs(offer.promptTokens, uncachedTokens)
+  return offerPairs(offer, uncachedTokens)
 }

@@ -58,6 +58,8 @@ export interface Offer {
   readonly minOutputTokens?: Tokens
   /** Engine sequences that it becomes: n times prompts, at least 1. */
   readonly sequences: number
+  /** Prompts in its list, about equally long, each attended to by itself; 1 when absent. */
+  readonly prompts?: number
   /** Chained hashes of the prompt's blocks (`prefix-blocks.ts`), first block first; empty when unknown. */
   readonly prefixHashes: readonly string[]
   /** Size of one of the first hashed blocks, in the tokens that `promptTokens` counts. */

@@ -126,6 +126,7 @@ export class IntakeDesk {
       streamed: shape.streamed,
       retryCount: countOf(headerOf(headers, 'x-stainless-retry-count')),
     }
+    if (shape.prompts > 1) offer.prompts = shape.prompts
     addWishes(offer, taken, steering(this.settings, subject))
     const outbound = outboundFacts(arrival, shape, resolved, slo)
     const held = new HeldBody(body, lease)

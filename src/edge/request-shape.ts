@@ -9,6 +9,8 @@ export interface RequestShape {
   readonly streamed: boolean
   /** Engine sequences: n times prompts, at least 1. */
   readonly sequences: number
+  /** Prompts that came in one list, at least 1. */
+  readonly prompts: number
   /** UTF-8 bytes of all text in the prompt. */
   readonly textBytes: number
   /** Counted exactly when the prompt came as token ids: all prompts together, and the longest of them. */
@@ -53,6 +55,7 @@ export function readShape(route: Route, body: Buffer): RequestShape {
     model: readModel(json),
     streamed,
     sequences: sequencesOf(route, json, prompt),
+    prompts: Math.max(1, prompt.prompts),
     textBytes: Buffer.byteLength(prompt.text),
     exactTokens: prompt.exactTokens,
     longestTokens: prompt.longestTokens,

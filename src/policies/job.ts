@@ -1,5 +1,5 @@
 /** A waiting request as a decision sees it: its deadline for the first token, its work, its worth. */
-import { attentionPairs } from '../core/attention.ts'
+import { offerPairs } from '../core/attention.ts'
 import type { ReplicaId } from '../core/request.ts'
 import { firstTokenDeadlineAtMs, hasTargets } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
@@ -115,5 +115,5 @@ export function uncachedTokens(job: Job, replicaId: ReplicaId): Tokens {
 
 /** The `attentionPairs` of so many tokens of it. */
 export function pairsOfJob({ waiter }: Job, uncachedTokens: Tokens): number {
-  return attentionPairs(waiter.offer.promptTokens, uncachedTokens)
+  return offerPairs(waiter.offer, uncachedTokens)
 }

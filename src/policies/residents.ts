@@ -1,6 +1,5 @@
 /** What the running streams of a replica allow: the stall that they can bear, and what renews the batch. */
-import { attentionPairs } from '../core/attention.ts'
-import type { ReplicaLedger } from '../core/ledger.ts'
+import { pairsOf, type ReplicaLedger } from '../core/ledger.ts'
 import type { PoolId } from '../core/request.ts'
 import type { Ms, Tokens } from '../core/units.ts'
 import { TPOT_USE_RATIO } from '../estimate/margins.ts'
@@ -90,12 +89,13 @@ function readResidents({ ledger, learnt, model, stepMs }: Reading): Residents {
     const itsPool = streams.pools[row] ?? ''
     if (itsPool !== pool) tokensPerEvent = learnt.tokensPerEvent(itsPool)
     pool = itsPool
-    const { contentEvents = 0, lastTokenAtMs } = streams.inFlights[row] ?? {}
+    const inFlight = streams.inFlights[row]
+    const { contentEvents = 0, lastTokenAtMs } = inFlight ?? {}
     const sequences = streams.sequences[row] ?? 1
     const made = (contentEvents * tokensPerEvent) / sequences
     const left = leftOf(streams, row, made)
     const uncached = streams.uncachedTokens[row] ?? 0
-    const pairs = attentionPairs(streams.promptTokens[row] ?? 0, uncached)
+    const pairs = inFlight === undefined ? 0 : pairsOf(inFlight)
     renewingMs += prefillStallMs(model, uncached, chunk, pairs)
     tokens += sequences * Math.max(made + 1, streams.wholeTokens[row] ?? 0)
     const targetMs = streams.targetMs[row] ?? Number.NaN

@@ -1,5 +1,5 @@
 /** Our scheduler: predicts each request on each replica, keeps what can be kept, and sheds the rest early. */
-import { attentionPairs } from '../core/attention.ts'
+import { offerPairs } from '../core/attention.ts'
 import type { Offer } from '../core/request.ts'
 import { MAX_RETRY_MS, MIN_RETRY_MS, OUTAGE_RETRY_MS } from '../core/retry-advice.ts'
 import type { GateState, Scheduler } from '../core/scheduler.ts'
@@ -67,14 +67,14 @@ function retryAfterMs(state: GateState, offer: Offer, learnt: Learnt, nowMs: Ms)
   let waitingPairs = 0
   for (const { offer: each } of state.waiting.of(offer.pool)) {
     waitingTokens += each.promptTokens
-    waitingPairs += attentionPairs(each.promptTokens)
+    waitingPairs += offerPairs(each)
   }
   const views = [...state.replicas.values()]
     .filter(({ report }) => report.pools.includes(offer.pool))
     .map((ledger) => outlook(ledger, learnt, state.instances, nowMs))
   if (views.length === 0) return OUTAGE_RETRY_MS
   const each = waitingTokens / views.length + offer.promptTokens
-  const pairs = waitingPairs / views.length + attentionPairs(offer.promptTokens)
+  const pairs = waitingPairs / views.length + offerPairs(offer)
   const soonestMs = Math.min(...views.map((view) => engineTtftMs(view, each, pairs)))
   return clamp(soonestMs, MIN_RETRY_MS, MAX_RETRY_MS)
 }

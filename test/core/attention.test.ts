@@ -1,7 +1,7 @@
 /** Attention of a prompt: the same whether it is computed at once or in chunks, and counted by the ledger prompt by prompt. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { attentionPairs } from '../../src/core/attention.ts'
+import { attentionPairs, offerPairs } from '../../src/core/attention.ts'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
 import { inFlightOf, reportOf, someOffer } from './core-rig.ts'
 
@@ -21,6 +21,12 @@ describe('attentionPairs', () => {
         expect(attentionPairs(cached + own, own)).toBe(sum)
       }),
     )
+  })
+
+  it('of a list of prompts are those of each by itself', () => {
+    const list = someOffer({ promptTokens: 64_000, sequences: 64, prompts: 64 })
+    expect(offerPairs(list)).toBe(64 * attentionPairs(1000))
+    expect(offerPairs(someOffer({ promptTokens: 1000, sequences: 8 }), 100)).toBe(attentionPairs(1000, 100))
   })
 
   it('of what a replica has not begun are those of each prompt by itself, and none when nothing is left', () => {

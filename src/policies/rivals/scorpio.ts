@@ -1,5 +1,5 @@
 /** A guard in the manner of SCORPIO: least deadline first, refused when its predicted TTFT is late, batch by TPOT. */
-import { attentionPairs } from '../../core/attention.ts'
+import { offerPairs } from '../../core/attention.ts'
 import type { ReplicaLedger } from '../../core/ledger.ts'
 import { type ReplicaId, ttftTargetMs } from '../../core/request.ts'
 import type { GateState, Plan, Scheduler } from '../../core/scheduler.ts'
@@ -91,7 +91,7 @@ function soonest(desks: readonly Desk[], waiter: Waiter, learnt: Learnt) {
   const cached = learnt.prefixes.cachedTokens(waiter.offer)
   const choices = desks.map((desk) => {
     const tokens = Math.max(1, promptTokens - (cached.get(desk.view.ledger.replicaId) ?? 0))
-    return { desk, tokens, ownMs: engineTtftMs(desk.view, tokens, attentionPairs(promptTokens, tokens)) }
+    return { desk, tokens, ownMs: engineTtftMs(desk.view, tokens, offerPairs(waiter.offer, tokens)) }
   })
   return choices.reduce((best, one) =>
     one.desk.aheadMs + one.ownMs < best.desk.aheadMs + best.ownMs ? one : best,
