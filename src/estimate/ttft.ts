@@ -79,8 +79,13 @@ const OVERDUE_BY_MS: Ms = 50
  * True when the first prompt there should have been done long ago while streams go on: the engine does not begin what
  * it is sent, most likely for want of a slot. Prompts of answers that don't stream are never seen to be done.
  */
-export function isHeadOverdue({ head, decoding }: ReplicaLedger, nowMs: Ms): boolean {
-  if (head?.predictedTtftMs === undefined || !head.offer.streamed || decoding.size === 0) return false
+export function isHeadOverdue(ledger: ReplicaLedger, nowMs: Ms): boolean {
+  return ledger.decoding.size > 0 && isHeadLate(ledger, nowMs)
+}
+
+/** True when the first prompt there should have been done long ago, whatever the reason. */
+export function isHeadLate({ head }: ReplicaLedger, nowMs: Ms): boolean {
+  if (head?.predictedTtftMs === undefined || !head.offer.streamed) return false
   const predictedMs = head.offer.receivedAtMs + head.predictedTtftMs - head.dispatchedAtMs
   return nowMs - head.dispatchedAtMs > OVERDUE_RATIO * predictedMs + OVERDUE_BY_MS
 }

@@ -8,6 +8,7 @@ import { clamp, type Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { sureMissRatio } from '../estimate/trust.ts'
+import { isHeadLate } from '../estimate/ttft.ts'
 import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
@@ -31,7 +32,7 @@ import {
 import { type Route, soonestFirstToken } from './routing/soonest-first-token.ts'
 import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
-import { keepingOf } from './wide.ts'
+import { blindPlanMs, isWide, keepingOf } from './wide.ts'
 
 /** Work without a promise, or that is not believed to keep it, may use this part of each room: others still find some. */
 const HELD_BACK_ROOM_RATIO = 0.8
@@ -79,43 +80,48 @@ function admission(planned: StandingPlan): Intent | undefined {
   const open = openReplicas(round)
   const isUnsure = ({ job }: Placed<Job>): boolean => job.waiter.offer.slo.overload === 'shed'
   for (const job of leftovers) {
-    const intent = job.owed ? tryAdmit(round, job, open, 1, undefined) : undefined
+    const intent = job.owed ? tryAdmit(round, job, open, 1) : undefined
     if (intent !== undefined) return intent
   }
   // The plan does not give these up for sure, as far as predictions are believed.
   const unsure = plan.dropped.filter(isUnsure)
+  const isBelieved = round.trust !== 'fallback'
   const promised =
-    admitPlaced(planned, plan.kept, open, true) ??
-    admitPlaced(planned, unsure, open, round.trust !== 'fallback')
+    admitPlaced(planned, plan.kept, open, { inTime: true, waits: isBelieved }) ??
+    admitPlaced(planned, unsure, open, { inTime: isBelieved, waits: false })
   if (promised !== undefined) return promised
   for (const job of newcomers) {
-    const intent = tryAdmit(round, job, open, 1, undefined)
+    const intent = tryAdmit(round, job, open, 1)
     if (intent !== undefined) return counted(planned, job, intent)
   }
   if (!leavesRoom(round)) return undefined
   const mayBeLate = plan.dropped.filter((placed) => !isUnsure(placed)).slice(0, LEFTOVERS_TRIED)
   // None of it is counted as served: it goes only while the price leaves room.
   for (const job of [...mayBeLate.map((placed) => placed.job), ...leftovers]) {
-    const intent = tryAdmit(round, job, open, HELD_BACK_ROOM_RATIO, undefined)
+    const intent = tryAdmit(round, job, open, HELD_BACK_ROOM_RATIO)
     if (intent !== undefined) return intent
   }
   return undefined
 }
 
-/**
- * In the plan's order, where it has them. Who may be late after all (`inTime` false) is not refused, but leaves some room
- * to those who would be in time.
- */
+interface Placing {
+  /** Who may be late after all is not refused, but leaves some room to those who would be in time. */
+  readonly inTime: boolean
+  /** Whether they wait for the replica where the plan has them. */
+  readonly waits: boolean
+}
+
+/** In the plan's order, where it has them. */
 function admitPlaced(
   planned: StandingPlan,
   placed: readonly Placed<Job>[],
   open: OpenReplica[],
-  inTime: boolean,
+  { inTime, waits }: Placing,
 ): Intent | undefined {
-  const { views } = planned.round
+  const { round } = planned
   for (const { job, replica } of placed) {
-    const plannedId = inTime ? views[replica]?.ledger.replicaId : undefined
-    const intent = tryAdmit(planned.round, job, open, inTime ? 1 : HELD_BACK_ROOM_RATIO, plannedId)
+    const own = inTime ? round.views[replica] : undefined
+    const intent = tryAdmit(round, job, open, inTime ? 1 : HELD_BACK_ROOM_RATIO, own, waits)
     if (intent !== undefined) return counted(planned, job, intent)
   }
   return undefined
@@ -194,36 +200,43 @@ function outage({ state, pool }: PoolQuestion): Plan {
 
 /**
  * Admits the job where its first token comes soonest among the replicas that every gate lets it pass to. One that the
- * plan has elsewhere waits for that replica: it would be sooner there, most often since its prompt is cached there.
+ * plan has on a replica without room (`own`) `waits` for it: it would be later elsewhere, most often since its prompt is
+ * not cached there.
  */
 function tryAdmit(
   round: Round,
   job: Job,
   open: OpenReplica[],
   roomRatio: number,
-  plannedId: ReplicaId | undefined,
+  own?: Outlook,
+  waits = false,
 ): Intent | undefined {
   const withRoom = open.filter((replica) => hasRoom(round, job, replica, roomRatio))
-  if (plannedId !== undefined && !withRoom.some((replica) => isAt(replica, plannedId))) {
-    reserve(round, job, open, plannedId)
-    return undefined
-  }
-  const routes = withRoom.map(({ view, depthTokens }) => routeOf(round, job, view, roomRatio, depthTokens))
-  for (const route of soonestFirstToken(routes)) {
-    const gate = refusingGate(route.candidate, round.without)
-    if (gate === undefined) return admit(round, job, route, open, roomRatio)
-    if (gate === 'slack' || gate === 'steady' || gate === 'kv') round.heldByTime = true
-  }
+  const isFull = own !== undefined && !withRoom.some(({ view }) => view === own)
+  if (!isFull || !waits || !canBeWaitedFor(round, own)) {
+    const routes = withRoom.map(({ view, depthTokens }) => routeOf(round, job, view, roomRatio, depthTokens))
+    for (const route of soonestFirstToken(routes)) {
+      const gate = refusingGate(route.candidate, round.without)
+      if (gate === undefined) return admit(round, job, route, open, roomRatio)
+      if (gate === 'slack' || gate === 'steady' || gate === 'kv') round.heldByTime = true
+    }
+  } else if (withRoom.length > 0) round.heldByTime = true
+  if (isFull) reserve(round, job, open, own)
   return undefined
 }
 
-const isAt = ({ view }: OpenReplica, replicaId: ReplicaId): boolean => view.ledger.replicaId === replicaId
+/**
+ * True when what a plan says of that replica can be relied on: it gets on with what it has, and has not just called
+ * itself full. In a wide pool the plan has not looked at all the others.
+ */
+function canBeWaitedFor({ views, nowMs }: Round, { ledger }: Outlook): boolean {
+  return !isWide(views.length) && ledger.fullUntilAtMs <= nowMs && !isHeadLate(ledger, nowMs)
+}
 
 /** Its replica will have room as soon as its backlog or a slot frees: nobody behind it may take that. */
-function reserve(round: Round, job: Job, open: OpenReplica[], plannedId: ReplicaId): void {
-  const at = open.findIndex((replica) => isAt(replica, plannedId))
-  const planned = open[at]
-  if (planned !== undefined && takesNow(planned.view, job, round.nowMs)) open.splice(at, 1)
+function reserve(round: Round, job: Job, open: OpenReplica[], own: Outlook): void {
+  const at = open.findIndex(({ view }) => view === own)
+  if (at >= 0 && takesNow(own, job, round.nowMs)) open.splice(at, 1)
 }
 
 function admit(
@@ -249,7 +262,8 @@ function wake({ jobs, round, knownAdded, madeAtMs }: StandingPlan): { wakeAtMs?:
     // Engines for prompts alone make room before any event tells of it.
     if (model.prefillEngines > 0) atMs = Math.min(atMs, nowMs + clamp(backlogMs, 1, LOOK_AGAIN_MS))
   }
-  if (knownAdded !== undefined) atMs = Math.min(atMs, madeAtMs + keepingOf(views.length).blindPlanMs)
+  if (knownAdded !== undefined)
+    atMs = Math.min(atMs, madeAtMs + blindPlanMs(views.length, round.state.waiting.countOf(round.pool)))
   atMs = Math.min(atMs, nextLossAtMs(jobs, nowMs))
   for (const { ledger } of views)
     if (ledger.fullUntilAtMs > nowMs) atMs = Math.min(atMs, ledger.fullUntilAtMs)

@@ -9,7 +9,7 @@ import type { JobPlan } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import type { Outlook } from './outlook.ts'
 import type { PoolQuestion, Round } from './round.ts'
-import { keepingOf, type ReplicaChoice } from './wide.ts'
+import { blindPlanMs, keepingOf, type ReplicaChoice } from './wide.ts'
 
 /** What a plan was made of. */
 export interface Planned {
@@ -66,8 +66,9 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   if (last === undefined) return undefined
   const madeAtMs = last.round.nowMs
   const blind = last.added !== state.waiting.added
-  const { planMs, blindPlanMs } = keepingOf(views.length)
-  if (blind ? nowMs - madeAtMs >= blindPlanMs : nowMs - madeAtMs > planMs) return undefined
+  const blindMs = blindPlanMs(views.length, state.waiting.countOf(pool))
+  if (blind ? nowMs - madeAtMs >= blindMs : nowMs - madeAtMs > keepingOf(views.length).planMs)
+    return undefined
   const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
   if (!sameReplicas || views.length !== last.round.views.length) return undefined
   // A deadline that has passed meanwhile changes what a job is.

@@ -34,6 +34,16 @@ export function keepingOf(replicas: number): Keeping {
   return isWide(replicas) ? WIDE : NARROW
 }
 
+/** When so many wait that looking at them all for each newcomer is dear, a plan stands for newcomers too. */
+const CROWD_REQUESTS = 1000
+const CROWD_PLAN_MS: Ms = 5
+
+/** How long a plan stands although somebody new waits, in ms. */
+export function blindPlanMs(replicas: number, waitingRequests: number): Ms {
+  const { blindPlanMs: usualMs } = keepingOf(replicas)
+  return waitingRequests < CROWD_REQUESTS ? usualMs : Math.max(usualMs, CROWD_PLAN_MS)
+}
+
 /** Chooses replicas, by index, for each job in turn. */
 export type ReplicaChoice = (job: Job, nth: number) => readonly number[]
 
