@@ -38,6 +38,7 @@ function simulateArm(spec, requests, made) {
     closesAtMs: durationMs,
     drainMs: DRAIN_MS,
     ...(settings === undefined ? {} : { settings }),
+    ...scenario.sight,
     ...sim,
   })
 }

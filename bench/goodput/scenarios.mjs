@@ -39,6 +39,8 @@ export const FACTORS = [
   scenario('burst', { arrivals: BURST }),
   scenario('chunk-512', { engine: { maxNumBatchedTokens: 512 } }),
   scenario('chunk-2048', { engine: { maxNumBatchedTokens: 2048 } }),
+  // As a proxy without any setting sees it: no limit is told, prompts are estimated, and the engine is not next door.
+  scenario('untold', { sight: { limitsKnown: false, promptErrorRatio: 0.2, networkMs: 2 } }),
 ]
 
 /** Public traces on one replica, by the names that they have in the folder that is offered; `rows`: that many of them. */

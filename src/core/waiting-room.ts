@@ -86,7 +86,13 @@ export class WaitingRoom {
 
   /** Who waits, the latest first. */
   *latestFirst(): Generator<Waiter> {
-    const lines = [...this.#lines.values()].map((line) => {
+    const all = [...this.#lines.values()]
+    const [only] = all
+    if (only !== undefined && all.length === 1) {
+      for (const { waiter } of only.latestFirst()) yield waiter
+      return
+    }
+    const lines = all.map((line) => {
       const places = line.latestFirst()
       return { places, next: places.next() }
     })

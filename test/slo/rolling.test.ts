@@ -11,7 +11,7 @@ const anySteps = fc.array(
     field: fc.nat({ max: 2 }),
     amount: fc.nat({ max: 9 }),
   }),
-  { maxLength: 80 },
+  { maxLength: 80, size: 'max' },
 )
 
 describe('RollingSums', () => {
@@ -78,6 +78,7 @@ describe('RollingQuantiles', () => {
     const samples = fc.array(fc.double({ min: 0.2, max: 600_000, noNaN: true }), {
       minLength: 1,
       maxLength: 200,
+      size: 'max',
     })
     fc.assert(
       fc.property(samples, (values) => {

@@ -19,7 +19,7 @@ const turn = fc.record({ class: fc.constantFrom('costly', 'cheap'), wanted: fc.b
 describe('the floors of classes', () => {
   it('I33 let in one of twenty of each class, whatever else is preferred', () => {
     fc.assert(
-      fc.property(fc.array(turn, { maxLength: 400 }), (turns) => {
+      fc.property(fc.array(turn, { maxLength: 400, size: 'max' }), (turns) => {
         const floors = new ClassFloors()
         // Enough is served beside them for floors to cost little.
         for (let n = 0; n < 400; n++) floors.admitted('other', 1000, 0)
