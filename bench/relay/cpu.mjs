@@ -89,8 +89,13 @@ async function costOf({ child, port }, load, long) {
     const after = cpuSeconds(child.pid)
     return { ...seen, ran: after.ran - before.ran, waited: after.waited - before.waited }
   }
-  const shortRun = await metered(SHORT)
-  const largeRun = await metered(LARGE)
+  /** After as many of its kind unmetered: at each change of work Node compiles anew for a second or two. */
+  const settled = async (wanted) => {
+    await load({ port, ...wanted })
+    return metered(wanted)
+  }
+  const shortRun = await settled(SHORT)
+  const largeRun = await settled(LARGE)
   const longRun = await metered(long)
   const requestSeconds = shortRun.ran / shortRun.requests
   // A one-token answer is the price of a request; what a long stream costs beyond it is the price of its frames.

@@ -67,11 +67,16 @@ function decide(planned: StandingPlan): Plan {
 }
 
 /** Whose time is over, or else whom the plan gives up for sure. */
-function refusals({ jobs, plan, round }: StandingPlan): readonly Intent[] {
+function refusals({ jobs, newcomers, plan, round }: StandingPlan): readonly Intent[] {
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
   if (tooLate.length > 0) return tooLate.map((job) => shed(round, job, round.nowMs))
   const dropped = plan.dropped.filter((placed) => mayShed(round, placed))
-  return dropped.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs))
+  // No plan has looked at these yet, and no gate asks whether they would be in time.
+  const hopeless = newcomers.filter((job) => mayBeTold(round, job) && isHopeless(round, job))
+  return [
+    ...dropped.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)),
+    ...hopeless.map((job) => shed(round, job, round.nowMs)),
+  ]
 }
 
 /** The first in line whom some replica takes: what floors owe, promises, newcomers, then what fills leftover room. */
@@ -94,7 +99,11 @@ function admission(planned: StandingPlan): Intent | undefined {
     const intent = tryAdmit(round, job, open, 1)
     if (intent !== undefined) return counted(planned, job, intent)
   }
-  if (!leavesRoom(round)) return undefined
+  if (!leavesRoom(round)) {
+    // Demand fades by itself.
+    if (leftovers.length > 0) round.heldByTime = true
+    return undefined
+  }
   const mayBeLate = plan.dropped.filter((placed) => !isUnsure(placed)).slice(0, LEFTOVERS_TRIED)
   // None of it is counted as served: it goes only while the price leaves room.
   for (const job of [...mayBeLate.map((placed) => placed.job), ...leftovers]) {
@@ -168,12 +177,15 @@ function planAnew(question: PoolQuestion, views: readonly Outlook[]): StandingPl
  * beside an idle replica that could still make it. What is dropped by less waits for a plan that goes better.
  */
 function mayShed(round: Round, { job, firstTokenAtMs }: Placed<Job>): boolean {
-  const { requestId, slo } = job.waiter.offer
-  if (round.trust === 'fallback' || slo.overload !== 'shed' || isProbe(requestId)) return false
-  if (job.deadlineAtMs === undefined) return false
+  if (job.deadlineAtMs === undefined || !mayBeTold(round, job)) return false
   if (isHopeless(round, job)) return true
   const sureMs = (firstTokenAtMs - round.nowMs) / sureMissRatio(round.trust)
   return round.nowMs + sureMs > job.deadlineAtMs && !hasIdle(round, job)
+}
+
+/** Whether a prediction may shed it at all. */
+function mayBeTold({ trust }: Round, { waiter: { offer } }: Job): boolean {
+  return trust !== 'fallback' && offer.slo.overload === 'shed' && !isProbe(offer.requestId)
 }
 
 function liveViews({ state, pool, learnt, nowMs }: PoolQuestion): readonly Outlook[] {
@@ -262,8 +274,7 @@ function wake({ jobs, round, knownAdded, madeAtMs }: StandingPlan): { wakeAtMs?:
     // Engines for prompts alone make room before any event tells of it.
     if (model.prefillEngines > 0) atMs = Math.min(atMs, nowMs + clamp(backlogMs, 1, LOOK_AGAIN_MS))
   }
-  if (knownAdded !== undefined)
-    atMs = Math.min(atMs, madeAtMs + blindPlanMs(views.length, round.state.waiting.countOf(round.pool)))
+  if (knownAdded !== undefined) atMs = Math.min(atMs, madeAtMs + blindPlanMs(views.length, jobs.length))
   atMs = Math.min(atMs, nextLossAtMs(jobs, nowMs))
   for (const { ledger } of views)
     if (ledger.fullUntilAtMs > nowMs) atMs = Math.min(atMs, ledger.fullUntilAtMs)

@@ -9,6 +9,7 @@ import type { JobPlan } from './ordering/moore-hodgson.ts'
 import type { VirtualStart } from './ordering/virtual-replica.ts'
 import type { Outlook } from './outlook.ts'
 import type { PoolQuestion, Round } from './round.ts'
+import { LEFTOVERS_TRIED } from './waiting-jobs.ts'
 import { blindPlanMs, keepingOf, type ReplicaChoice } from './wide.ts'
 
 /** What a plan was made of. */
@@ -40,6 +41,8 @@ interface Last extends Planned {
   readonly added: number
   /** When a promise of its jobs gets too late next; Infinity without. */
   soonestAtMs: Ms
+  /** How many leftovers it began with. */
+  readonly leftoversRead: number
   /** Those of its waiters that were still there when this was last looked through. */
   stayed: number
 }
@@ -54,7 +57,13 @@ export function stand(planned: Planned): StandingPlan {
   const byPool = lasts.get(learnt) ?? new Map<PoolId, Last>()
   lasts.set(
     learnt,
-    byPool.set(pool, { added, stayed, soonestAtMs: nextLossAtMs(planned.jobs, nowMs), ...planned }),
+    byPool.set(pool, {
+      added,
+      stayed,
+      soonestAtMs: nextLossAtMs(planned.jobs, nowMs),
+      leftoversRead: planned.leftovers.length,
+      ...planned,
+    }),
   )
   return { madeAtMs: nowMs, newcomers: [], ...planned }
 }
@@ -66,7 +75,7 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   if (last === undefined) return undefined
   const madeAtMs = last.round.nowMs
   const blind = last.added !== state.waiting.added
-  const blindMs = blindPlanMs(views.length, state.waiting.countOf(pool))
+  const blindMs = blindPlanMs(views.length, last.jobs.length)
   if (blind ? nowMs - madeAtMs >= blindMs : nowMs - madeAtMs > keepingOf(views.length).planMs)
     return undefined
   const sameReplicas = views.every(({ ledger }, index) => ledger === last.round.views[index]?.ledger)
@@ -76,6 +85,8 @@ export function recall(question: PoolQuestion, views: readonly Outlook[]): Stand
   const stayed = state.waiting.countOf(pool) - (blind ? state.waiting.of(pool, last.added).length : 0)
   if (last.stayed !== stayed) leaveOut(last, state.waiting)
   last.stayed = stayed
+  // All that were read have gone: there may be more.
+  if (last.leftovers.length === 0 && last.leftoversRead === LEFTOVERS_TRIED) return undefined
   const { jobs, leftovers, plan, demands, starts, choice, added } = last
   const round = { ...last.round, ...question, views, heldByTime: false }
   const standing = { jobs, leftovers, plan, demands, starts, choice, round, madeAtMs, newcomers: [] }

@@ -34,14 +34,14 @@ export function keepingOf(replicas: number): Keeping {
   return isWide(replicas) ? WIDE : NARROW
 }
 
-/** When so many wait that looking at them all for each newcomer is dear, a plan stands for newcomers too. */
-const CROWD_REQUESTS = 1000
+/** With so many jobs a plan is dear: it stands for newcomers too. */
+const CROWD_JOBS = 1000
 const CROWD_PLAN_MS: Ms = 5
 
 /** How long a plan stands although somebody new waits, in ms. */
-export function blindPlanMs(replicas: number, waitingRequests: number): Ms {
+export function blindPlanMs(replicas: number, jobs: number): Ms {
   const { blindPlanMs: usualMs } = keepingOf(replicas)
-  return waitingRequests < CROWD_REQUESTS ? usualMs : Math.max(usualMs, CROWD_PLAN_MS)
+  return jobs < CROWD_JOBS ? usualMs : Math.max(usualMs, CROWD_PLAN_MS)
 }
 
 /** Chooses replicas, by index, for each job in turn. */

@@ -59,7 +59,11 @@ describe('the shape of a request', () => {
     ['token ids', [1, 2, 3, 4], 1, 4],
     ['lists of token ids', [[1, 2], [3]], 2, 3],
   ])('reads %s as prompt', (_name, prompt, prompts, exactTokens) => {
-    expect(shapeOf('completions', { prompt, n: 2 })).toMatchObject({ prompts, sequences: prompts * 2, exactTokens })
+    expect(shapeOf('completions', { prompt, n: 2 })).toMatchObject({
+      prompts,
+      sequences: prompts * 2,
+      exactTokens,
+    })
   })
 
   it.each([

@@ -8,7 +8,7 @@ import { outlook } from '../../src/policies/outlook.ts'
 import { planPromised } from '../../src/policies/promised.ts'
 import { openRound, type PoolQuestion, type Round } from '../../src/policies/round.ts'
 import { recall, type StandingPlan, stand } from '../../src/policies/standing-plan.ts'
-import { readWaiters } from '../../src/policies/waiting-jobs.ts'
+import { LEFTOVERS_TRIED, readWaiters } from '../../src/policies/waiting-jobs.ts'
 import { keepingOf } from '../../src/policies/wide.ts'
 import { someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
@@ -119,8 +119,9 @@ interface Tally {
   withNewcomers: number
   overdue: number
   pastDeadline: number
+  spent: number
 }
-const newTally = (): Tally => ({ smaller: 0, withNewcomers: 0, overdue: 0, pastDeadline: 0 })
+const newTally = (): Tally => ({ smaller: 0, withNewcomers: 0, overdue: 0, pastDeadline: 0, spent: 0 })
 
 /** True when a promise of these jobs that could be kept when they were planned can't be any more, by guess or for certain. */
 function anyOverdue(jobs: readonly Job[], madeAtMs: number, nowMs: number): boolean {
@@ -150,8 +151,11 @@ function play(scene: Scene, events: readonly Event[], tally: Tally): void {
     const ageMs = nowMs - madeAtMs
     const old = hasNewcomers ? ageMs >= keeping.blindPlanMs : ageMs > keeping.planMs
     const overdue = anyOverdue(expected.jobs, madeAtMs, nowMs)
+    // The few leftovers that were read have all gone, and there may be more.
+    const spent = made.leftovers.length === LEFTOVERS_TRIED && expected.leftovers.length === 0
     if (!old && overdue) tally.overdue++
-    if (old || overdue) expect(recalled?.madeAtMs).toBeUndefined()
+    if (!old && !overdue && spent) tally.spent++
+    if (old || overdue || spent) expect(recalled?.madeAtMs).toBeUndefined()
     // One that left since the last look may void it too.
     else if (!anyOverdue(known, madeAtMs, nowMs)) expect(recalled?.madeAtMs).toBe(madeAtMs)
     if (recalled === undefined) {
@@ -187,6 +191,7 @@ describe('a plan that stands', () => {
     )
     expect(tally.smaller).toBeGreaterThan(100)
     expect(tally.overdue).toBeGreaterThan(20)
+    expect(tally.spent).toBeGreaterThan(5)
     expect(tally.withNewcomers).toBe(0)
   })
 
