@@ -96,6 +96,8 @@ export function remainingWithin(
   figure: Figure,
 ): Tokens {
   const left = Math.max(1, cap - soFar)
+  // A cap of 0 has no shares.
+  if (left <= 1) return 1
   const least = clamp(Math.max(0, floor - soFar), 1, left)
   return clamp(learntRemaining(lengths, soFar, cap, figure), least, left)
 }

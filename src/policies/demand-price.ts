@@ -48,6 +48,7 @@ export class DemandPrice {
 
   /** `targetMs`: the time that it has to its first token. */
   arrived(demand: Demand, targetMs: Ms, nowMs: Ms): void {
+    if (!isFiniteDemand(demand)) return
     const ln = Math.log(clamp(targetMs, MIN_TARGET_MS, MAX_TARGET_MS))
     this.#lnTarget = (this.#lnTarget ?? ln) + TARGET_WEIGHT * (ln - (this.#lnTarget ?? ln))
     this.#fade(nowMs, MEMORY_TARGETS * Math.exp(this.#lnTarget))
@@ -59,6 +60,7 @@ export class DemandPrice {
 
   /** It was admitted: engines that take more than their time, since requests share steps, show it here. */
   served(demand: Demand, replicas: number, nowMs: Ms): void {
+    if (!isFiniteDemand(demand)) return
     const dear = this.outprices(demand, replicas, nowMs) ? 1 : 0
     const part = (demand.prefillMs + demand.slotMs) / (replicas * this.#memoryMs)
     this.#roomRatio *= Math.exp(ROOM_GAIN * part * (dear - DEAR_RATIO))
@@ -116,6 +118,11 @@ export class DemandPrice {
       this.#slotMs[bucket] = (this.#slotMs[bucket] ?? 0) * keepRatio
     }
   }
+}
+
+/** What is no number must not stay in sums that only ever fade. */
+function isFiniteDemand({ prefillMs, slotMs }: Demand): boolean {
+  return Number.isFinite(prefillMs + slotMs)
 }
 
 function bucketOf({ prefillMs, slotMs, value }: Demand): number {

@@ -126,17 +126,18 @@ describe('output lengths', () => {
 
   it('keep to the limits for anything', () => {
     const tokens = fc.double({ min: 0.5, max: 70_000, noNaN: true })
-    const limit = fc.option(fc.integer({ min: 1, max: 50_000 }), { nil: undefined })
+    const limit = fc.option(fc.integer({ min: 0, max: 50_000 }), { nil: undefined })
     fc.assert(
       fc.property(
         fc.array(tokens, { maxLength: 30 }),
         limit,
         limit,
+        limit,
         fc.double({ min: 0, max: 60_000, noNaN: true }),
         fc.double({ min: 0, max: 1, noNaN: true }),
-        (seen, cap, floor, soFar, quantile) => {
+        (seen, seenCap, cap, floor, soFar, quantile) => {
           const lengths = outputLengths()
-          for (const one of seen) learnLength(lengths, one, { maxOutputTokens: cap })
+          for (const one of seen) learnLength(lengths, one, { maxOutputTokens: seenCap })
           const left = remainingTokens(
             lengths,
             soFar,
@@ -151,6 +152,13 @@ describe('output lengths', () => {
       ),
       { numRuns: 80 },
     )
+  })
+
+  it('say one token of an answer whose cap is 0, where others run to theirs', () => {
+    const lengths = outputLengths()
+    for (let i = 0; i < 20; i++) learnLength(lengths, 100, { maxOutputTokens: 100 })
+    for (const quantile of [0.3, 0.5, 1])
+      expect(remainingTokens(lengths, 0, { maxOutputTokens: 0 }, quantile)).toBe(1)
   })
 
   it('take no notice of odd lengths', () => {

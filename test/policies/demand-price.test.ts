@@ -152,4 +152,15 @@ describe('the price of a place', () => {
     expect(overload(0, true)).toBe(true)
     expect(overload(200_000, false)).toBe(false)
   })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('is what it was after a demand of %d ms', (odd) => {
+    const [cheap, dear] = [20, 200].map((prefillMs) => ({ prefillMs, slotMs: 0, value: 1 }))
+    if (cheap === undefined || dear === undefined) throw new Error('no demands')
+    const price = new DemandPrice()
+    price.served({ ...dear, slotMs: odd }, 1, 0)
+    price.arrived({ ...dear, slotMs: odd }, TARGET_MS, 0)
+    for (let atMs = 0; atMs < 8000; atMs += 10) price.arrived(cheap, TARGET_MS, atMs)
+    expect(price.outprices(dear, 1, 8000)).toBe(true)
+    expect(price.outprices(cheap, 1, 8000)).toBe(false)
+  })
 })

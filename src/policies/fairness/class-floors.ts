@@ -28,8 +28,10 @@ export class ClassFloors {
   admitted(className: string, tokens: Tokens, nowMs: Ms): void {
     this.#fade(nowMs)
     const owed = this.#owed.get(className) ?? 0
-    this.#served += tokens
-    if (isWhole(owed)) this.#taken += tokens
+    if (Number.isFinite(tokens)) {
+      this.#served += tokens
+      if (isWhole(owed)) this.#taken += tokens
+    }
     this.#owed.set(className, Math.max(0, owed - 1))
   }
 

@@ -52,9 +52,10 @@ export class TenantShares {
     this.#accounts.set(tenant, { counter, share, seenAtMs: nowMs })
   }
 
-  /** Charges tokens to it; negative ones give back what was charged too much. */
+  /** Charges tokens to it; negative ones give back what was charged too much, and no number is nothing. */
   charge(tenant: string, share: number, tokens: Tokens, nowMs: Ms): void {
     this.seen(tenant, share, nowMs)
+    if (!Number.isFinite(tokens)) return
     this.#fade(nowMs)
     this.#served = Math.max(0, this.#served + tokens)
     const account = this.#accounts.get(tenant)

@@ -72,4 +72,15 @@ describe('the floors of classes', () => {
     for (let n = 0; n < 100_000; n++) floors.offered('costly')
     expect(floors.due('costly', 0)).toBe(100)
   })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('stay within their bound after %d tokens', (odd) => {
+    const floors = new ClassFloors()
+    floors.admitted('other', odd, 0)
+    for (let n = 0; n < 40; n++) floors.offered('costly')
+    floors.admitted('costly', 1000, 0)
+    // All that was ever served was owed, so that nothing more is.
+    expect(floors.due('costly', 0)).toBe(0)
+    floors.admitted('other', 9000, 0)
+    expect(floors.due('costly', 0)).toBe(1)
+  })
 })

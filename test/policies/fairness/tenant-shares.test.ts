@@ -170,4 +170,13 @@ describe('the shares of tenants', () => {
     shares.worths(60_000)
     expect(shares.tenants).toBe(1)
   })
+
+  it.each([Number.NaN, Number.POSITIVE_INFINITY])('are charged nothing for %d tokens', (odd) => {
+    const shares = new TenantShares()
+    for (const tenant of ['greedy', 'modest']) shares.charge(tenant, 1, tenant === 'greedy' ? 2000 : 100, 0)
+    const before = shares.worth(0)('modest')
+    shares.charge('modest', 1, odd, 0)
+    expect(shares.worth(0)('modest')).toBe(before)
+    expect(before).toBeGreaterThan(1)
+  })
 })
