@@ -23,8 +23,8 @@ export type BounceCause = (typeof BOUNCE_CAUSES)[number]
 
 export type GateEvent =
   | { readonly kind: 'offer'; readonly offer: Offer }
-  /** The first generated token of a permit reached us. */
-  | { readonly kind: 'firstToken'; readonly permitId: PermitId }
+  /** The first generated token of a permit reached us; `opaque` when no other of it will be told. */
+  | { readonly kind: 'firstToken'; readonly permitId: PermitId; readonly opaque?: boolean }
   /** Content events since the last report, for many permits at once (parallel arrays; never one event a token). */
   | {
       readonly kind: 'progress'

@@ -90,7 +90,7 @@ export class Gate {
         this.#offer(event.offer, nowMs)
         break
       case 'firstToken':
-        this.#firstToken(event.permitId, nowMs)
+        this.#firstToken(event, nowMs)
         break
       case 'progress':
         this.#progress(event.permitIds, event.contentEvents, nowMs)
@@ -135,10 +135,11 @@ export class Gate {
     this.#advisory.ask(offer.requestId, this.state, nowMs)
   }
 
-  #firstToken(permitId: PermitId, nowMs: Ms): void {
+  #firstToken({ permitId, opaque }: GateEvent & { kind: 'firstToken' }, nowMs: Ms): void {
     const ledger = this.#permits.ledger(permitId)
     const inFlight = ledger.prefilling.get(permitId)
     if (inFlight === undefined) return
+    if (opaque === true) inFlight.opaque = true
     for (const learner of this.#learners) learner.firstToken(inFlight, ledger, nowMs)
     ledger.firstToken(permitId, nowMs)
   }

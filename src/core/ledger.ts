@@ -22,6 +22,8 @@ export interface InFlight {
   firstTokenAtMs?: Ms
   lastTokenAtMs?: Ms
   contentEvents: number
+  /** It streams, but nobody can read what: its tokens are not told. */
+  opaque?: true
 }
 
 export class ReplicaLedger {
@@ -35,6 +37,7 @@ export class ReplicaLedger {
   #backlogPairs = 0
   #prefillingSequences = 0
   #decodingSequences = 0
+  #visibleSequences = 0
   #contextTokens: Tokens = 0
   #version = 0
   /** Until then the engine has told us that it is full. */
@@ -68,6 +71,10 @@ export class ReplicaLedger {
   }
   get decodingSequences(): number {
     return this.#decodingSequences
+  }
+  /** Those of them whose tokens are told as they come. */
+  get visibleSequences(): number {
+    return this.#visibleSequences
   }
   /** Uncached prompt tokens sent there and without first token. */
   get backlogTokens(): Tokens {
@@ -104,6 +111,7 @@ export class ReplicaLedger {
     inFlight.lastTokenAtMs = nowMs
     this.#decoding.set(permitId, inFlight)
     this.#decodingSequences += inFlight.offer.sequences
+    this.#visibleSequences += visibleSequences(inFlight)
     this.lastTokenAtMs = nowMs
     this.lastFirstTokenAtMs = nowMs
     this.#version++
@@ -126,6 +134,7 @@ export class ReplicaLedger {
     else {
       this.#decoding.delete(permitId)
       this.#decodingSequences -= inFlight.offer.sequences
+      this.#visibleSequences -= visibleSequences(inFlight)
     }
     this.#contextTokens -= inFlight.offer.promptTokens + inFlight.contentEvents
     this.#version++
@@ -143,6 +152,11 @@ export class ReplicaLedger {
     this.#backlogTokens = 0
     this.#backlogPairs = 0
   }
+}
+
+/** Its sequences, once they decode, whose tokens are told as they come: all or none. */
+export function visibleSequences({ offer, opaque }: InFlight): number {
+  return offer.streamed && opaque !== true ? offer.sequences : 0
 }
 
 /** Its `attentionPairs`. */

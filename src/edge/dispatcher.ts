@@ -128,7 +128,7 @@ export class Dispatcher implements RelayOwner {
 
   firstToken(relay: Relay): void {
     this.#flush(relay.replica.id)
-    this.tell({ kind: 'firstToken', permitId: relay.permitId })
+    this.tell({ kind: 'firstToken', permitId: relay.permitId, opaque: relay.tally.opaque })
   }
 
   committed(relay: Relay, bytes: Uint8Array): void {

@@ -50,6 +50,7 @@ export class EncodedBody implements UpstreamBody {
     this.#exits.write(bytes, nowMs)
     this.#exits.committed(bytes)
     tally.firstTokenAtMs = nowMs
+    tally.opaque = true
     this.#exits.firstToken()
   }
 }

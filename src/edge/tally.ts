@@ -16,6 +16,8 @@ export interface Tally {
   /** The type of the first error event inside the stream. */
   engineError: string | undefined
   oversizedFrames: number
+  /** Nothing in it can be read, so that none of its tokens is told but the first. */
+  opaque: boolean
 }
 
 export function newTally(): Tally {
@@ -29,6 +31,7 @@ export function newTally(): Tally {
     slowReader: false,
     engineError: undefined,
     oversizedFrames: 0,
+    opaque: false,
   }
 }
 

@@ -103,7 +103,7 @@ export class EngineGroup {
     const { uncachedTokens, offer, permitId, replicaId } = inFlight
     const member = this.#memberOf(replicaId)
     const { model } = member
-    windowsDispatched(member.windows, member, ledger, nowMs)
+    windowsDispatched(member.windows, member, ledger, inFlight, nowMs)
     if (offer.kind !== 'generate') return
     const whole = loadOf(model, ledger, nowMs)
     const pairs = pairsOf(inFlight)
@@ -149,8 +149,8 @@ export class EngineGroup {
 
   /** To be called after a permit was given back. */
   released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: Ms): void {
-    const spoilt = inFlight.firstTokenAtMs === undefined
-    windowsReleased(this.#memberOf(inFlight.replicaId).windows, ledger, spoilt, nowMs)
+    const completed = report?.outcome === 'completed'
+    windowsReleased(this.#memberOf(inFlight.replicaId).windows, ledger, inFlight, completed, nowMs)
     const prediction = this.#predictions.get(inFlight.permitId)
     this.#predictions.delete(inFlight.permitId)
     const tpotMs = report === undefined ? undefined : observedTpotMs(inFlight, report)

@@ -1,6 +1,7 @@
 /** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
-import { type InFlight, pairsOf, type ReplicaLedger } from '../core/ledger.ts'
+import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import { count, type DecodeWindow, hold, isFull, join, openDecode, shownBy } from './decode-window.ts'
 import {
   HALF_STEP,
   joiningSteps,
@@ -10,10 +11,18 @@ import {
   type StepModel,
   type StepResidual,
 } from './step-model.ts'
+import {
+  addPrompt,
+  forgetUnseen,
+  noWork,
+  type PrefillWork,
+  takeUnseen,
+  type UnseenPrompts,
+  unseenPrompts,
+  unseenReleased,
+  unseenSent,
+} from './unseen-prompts.ts'
 
-/** A decode window is read after so many steps, or when a prefill begins. */
-const DECODE_WINDOW_STEPS = 8
-const MIN_DECODE_STEPS = 2
 /** A prefill interval is read after so many chunks' worth of tokens, or when the backlog is empty. */
 const PREFILL_WINDOW_CHUNKS = 2
 /** The token budget of a step that is assumed of an engine that tells none: vLLM's smallest default. */
@@ -21,29 +30,14 @@ export const UNTOLD_BUDGET_TOKENS: Tokens = 2048
 /** First tokens closer together than this left the engine in one step, in ms. */
 const SAME_STEP_MS: Ms = 1
 
-/** Streams may come and go in it: their number is integrated over time. */
-interface DecodeWindow {
-  readonly startedAtMs: Ms
-  tokens: Tokens
-  /** When tokens were last counted; what came later is not in `tokens` yet. */
-  countedAtMs: Ms
-  /** Sequences times ms up to `countedAtMs`, and since then up to `heldAtMs`. */
-  sequenceMs: number
-  uncountedSequenceMs: number
-  heldAtMs: Ms
-  heldSequences: number
-}
-
-interface PrefillWindow {
+interface PrefillWindow extends PrefillWork {
   startedAtMs: Ms
   /** The last first token in it, or undefined when there was none yet. */
   lastFirstTokenAtMs: Ms | undefined
   starts: number
-  prefillTokens: Tokens
-  pairs: number
-  chunks: number
   decodedTokens: Tokens
   sequencesAtStart: number
+  visibleAtStart: number
   /** A request left before its first token, so the work in it is unknown. */
   spoilt: boolean
 }
@@ -54,6 +48,7 @@ export interface StepWindows {
   prefill: PrefillWindow | undefined
   /** The last first tokens, as many as there are engines for prompts alone: how long each of these has been free. */
   readonly lastFirstTokens: Ms[]
+  readonly unseen: UnseenPrompts
 }
 
 export type WindowKind = 'decode' | 'prefill'
@@ -65,7 +60,7 @@ export interface WindowReader {
 }
 
 export function stepWindows(): StepWindows {
-  return { decode: undefined, prefill: undefined, lastFirstTokens: [] }
+  return { decode: undefined, prefill: undefined, lastFirstTokens: [], unseen: unseenPrompts() }
 }
 
 /** To be called after a dispatch was booked. */
@@ -73,16 +68,18 @@ export function windowsDispatched(
   windows: StepWindows,
   reader: WindowReader,
   ledger: ReplicaLedger,
+  inFlight: InFlight,
   nowMs: Ms,
 ): void {
   if (reader.model.prefillEngines > 0) return
-  if (ledger.prefilling.size > 1 && windows.prefill !== undefined) {
-    readPrefill(windows, reader, ledger, nowMs)
-    return
+  if (ledger.prefilling.size > 1 && windows.prefill !== undefined) readPrefill(windows, reader, ledger, nowMs)
+  else {
+    readDecode(windows, reader, ledger)
+    windows.decode = undefined
+    windows.prefill = openPrefill(ledger, nowMs, 1)
+    forgetUnseen(windows.unseen)
   }
-  readDecode(windows, reader, ledger)
-  windows.decode = undefined
-  windows.prefill = openPrefill(ledger, nowMs, 1)
+  unseenSent(windows.unseen, inFlight)
 }
 
 /** To be called after progress was booked: `tokens` decoded over all streams since the last call. */
@@ -102,12 +99,8 @@ export function windowsProgress(
     windows.decode = openDecode(ledger, nowMs)
     return
   }
-  hold(open, ledger, nowMs)
-  open.tokens += tokens
-  open.countedAtMs = nowMs
-  open.sequenceMs += open.uncountedSequenceMs
-  open.uncountedSequenceMs = 0
-  if (open.tokens < DECODE_WINDOW_STEPS * Math.max(1, ledger.decodingSequences)) return
+  count(open, ledger, tokens, nowMs)
+  if (!isFull(open, ledger)) return
   readDecode(windows, reader, ledger)
   windows.decode = openDecode(ledger, nowMs)
 }
@@ -127,15 +120,14 @@ export function windowsFirstToken(
   readPrefill(windows, reader, ledger, nowMs)
   windows.prefill ??= openPrefill(ledger, nowMs, 0)
   const open = windows.prefill
-  open.prefillTokens += inFlight.uncachedTokens
-  open.pairs += pairsOf(inFlight)
-  open.chunks += Math.max(1, Math.ceil(inFlight.uncachedTokens / chunkTokens(ledger)))
+  takeUnseen(windows.unseen, open, inFlight, chunkTokens(ledger))
+  addPrompt(open, inFlight, chunkTokens(ledger))
   open.lastFirstTokenAtMs = nowMs
   if (ledger.prefilling.size > 1) return
   closePrefill(windows, reader, ledger)
   windows.prefill = undefined
   windows.decode = openDecode(ledger, nowMs)
-  windows.decode.heldSequences += inFlight.offer.sequences
+  join(windows.decode, inFlight)
 }
 
 /**
@@ -152,7 +144,7 @@ function apartFirstToken(
 ): void {
   const { model } = reader
   const { prefillEngines } = model
-  const { dispatchedAtMs, uncachedTokens, offer } = inFlight
+  const { dispatchedAtMs } = inFlight
   const { lastFirstTokens } = windows
   const before = lastFirstTokens[lastFirstTokens.length - prefillEngines] ?? Number.NEGATIVE_INFINITY
   const free = dispatchedAtMs >= before - leavingMs(model, ledger.decodingSequences, ledger.contextTokens)
@@ -165,29 +157,30 @@ function apartFirstToken(
   }
   const open = windows.prefill
   // Those that queue are computed side by side.
-  const share = free ? 1 : prefillEngines
-  open.prefillTokens += uncachedTokens / share
-  open.pairs += pairsOf(inFlight) / share
-  open.chunks += Math.max(1, Math.ceil(uncachedTokens / chunkTokens(ledger))) / share
+  addPrompt(open, inFlight, chunkTokens(ledger), free ? 1 : prefillEngines)
   open.lastFirstTokenAtMs = nowMs
   lastFirstTokens.push(nowMs)
   if (lastFirstTokens.length > prefillEngines) lastFirstTokens.shift()
   windows.decode ??= openDecode(ledger, nowMs)
   hold(windows.decode, ledger, nowMs)
-  windows.decode.heldSequences += offer.sequences
+  join(windows.decode, inFlight)
 }
 
-/** To be called after a permit was given back; `spoilt` when it had not had its first token. */
+/** To be called after a permit was given back, its answer `completed` or not. */
 export function windowsReleased(
   windows: StepWindows,
   ledger: ReplicaLedger,
-  spoilt: boolean,
+  inFlight: InFlight,
+  completed: boolean,
   nowMs: Ms,
 ): void {
   if (windows.decode !== undefined) hold(windows.decode, ledger, nowMs)
-  if (!spoilt) return
-  if (ledger.prefilling.size === 0) windows.prefill = undefined
-  else if (windows.prefill !== undefined) windows.prefill.spoilt = true
+  const begun = inFlight.firstTokenAtMs !== undefined
+  const known = inFlight.offer.streamed
+    ? begun
+    : unseenReleased(windows.unseen, inFlight, completed, chunkTokens(ledger))
+  if (!begun && ledger.prefilling.size === 0) windows.prefill = undefined
+  else if (!known && windows.prefill !== undefined) windows.prefill.spoilt = true
 }
 
 /** Prompt tokens of one full chunk there: the token budget less what decodes. */
@@ -202,11 +195,10 @@ function openPrefill(ledger: ReplicaLedger, nowMs: Ms, starts: number): PrefillW
     startedAtMs: nowMs,
     lastFirstTokenAtMs: undefined,
     starts,
-    prefillTokens: 0,
-    pairs: 0,
-    chunks: 0,
+    ...noWork(),
     decodedTokens: 0,
     sequencesAtStart: ledger.decodingSequences,
+    visibleAtStart: ledger.visibleSequences,
     spoilt: false,
   }
 }
@@ -226,10 +218,11 @@ function closePrefill(windows: StepWindows, reader: WindowReader, ledger: Replic
   const open = windows.prefill
   if (open?.lastFirstTokenAtMs === undefined || open.spoilt) return
   const sequences = (open.sequencesAtStart + ledger.decodingSequences) / 2
+  const visible = (open.visibleAtStart + ledger.visibleSequences) / 2
   // Each running stream gets one token a step; with none to count by, a chunk is a step.
   // The step that ran when it began was half over on average.
-  const counted = open.decodedTokens / sequences - HALF_STEP * open.starts
-  const shared = sequences >= 1 ? Math.max(1, counted) : open.chunks
+  const counted = open.decodedTokens / visible - HALF_STEP * open.starts
+  const shared = visible >= 1 ? Math.max(1, counted) : open.chunks
   const { prefillEngines } = reader.model
   const steps = prefillEngines > 0 ? open.starts * joiningSteps(reader.model, sequences) : shared
   const residual = observePrefill(reader.model, {
@@ -245,31 +238,9 @@ function closePrefill(windows: StepWindows, reader: WindowReader, ledger: Replic
   reader.heard('prefill', residual)
 }
 
-function openDecode(ledger: ReplicaLedger, nowMs: Ms): DecodeWindow {
-  return {
-    startedAtMs: nowMs,
-    tokens: 0,
-    countedAtMs: nowMs,
-    sequenceMs: 0,
-    uncountedSequenceMs: 0,
-    heldAtMs: nowMs,
-    heldSequences: ledger.decodingSequences,
-  }
-}
-
-/** Integrates the sequences up to now and takes their new number. */
-function hold(open: DecodeWindow, ledger: ReplicaLedger, nowMs: Ms): void {
-  open.uncountedSequenceMs += open.heldSequences * (nowMs - open.heldAtMs)
-  open.heldAtMs = nowMs
-  open.heldSequences = ledger.decodingSequences
-}
-
 function readDecode(windows: StepWindows, reader: WindowReader, ledger: ReplicaLedger): void {
-  const open = windows.decode
-  if (open === undefined) return
-  const elapsedMs = open.countedAtMs - open.startedAtMs
-  const sequences = elapsedMs > 0 ? open.sequenceMs / elapsedMs : 0
-  if (sequences < 1 || open.tokens < MIN_DECODE_STEPS * sequences) return
-  const steps = open.tokens / sequences
+  const shown = windows.decode === undefined ? undefined : shownBy(windows.decode)
+  if (shown === undefined) return
+  const { steps, elapsedMs, sequences } = shown
   reader.heard('decode', observeDecode(reader.model, steps, elapsedMs, sequences, ledger.contextTokens))
 }

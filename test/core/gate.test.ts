@@ -191,6 +191,16 @@ describe('progress', () => {
   })
 })
 
+describe('a stream behind whose first token nothing can be read', () => {
+  it('decodes and is not counted among those whose tokens are told', () => {
+    const gate = gateWith({}, ['r1'])
+    const { permitId } = dispatchOf(gate.handle({ kind: 'offer', offer: someOffer() }, 0))
+    gate.handle({ kind: 'firstToken', permitId, opaque: true }, 10)
+    const ledger = gate.state.replicas.get('r1')
+    expect([ledger?.decodingSequences, ledger?.visibleSequences]).toEqual([1, 0])
+  })
+})
+
 describe('an answer that does not stream', () => {
   it('is assumed to decode when its prefill should be over', () => {
     const gate = gateWith({}, ['r1'])

@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type InFlight, ReplicaLedger } from '../../src/core/ledger.ts'
+import type { Offer } from '../../src/core/request.ts'
 import { inFlightOf, reportOf, someOffer } from './core-rig.ts'
 
 function sums(ledger: ReplicaLedger) {
@@ -25,6 +26,20 @@ describe('the ledger', () => {
     expect(sums(ledger)).toMatchObject({ backlogTokens: 0, decodingSequences: 2, inFlightSequences: 2 })
     expect(ledger.decoding.get(1)?.firstTokenAtMs).toBe(30)
     expect(ledger.lastFirstTokenAtMs).toBe(30)
+  })
+
+  it('counts the sequences whose tokens are told', () => {
+    const ledger = new ReplicaLedger(reportOf('r1'))
+    const changes: Partial<Offer>[] = [{ sequences: 2 }, { streamed: false }, { sequences: 4 }]
+    for (const [id, change] of changes.entries()) ledger.dispatch(inFlightOf(id, someOffer(change)))
+    expect(ledger.visibleSequences).toBe(0)
+    const last = ledger.prefilling.get(2)
+    if (last !== undefined) last.opaque = true
+    for (const id of [0, 1, 2]) ledger.firstToken(id, 30)
+    expect(ledger.visibleSequences).toBe(2)
+    expect(ledger.decodingSequences).toBe(7)
+    for (const id of [1, 0, 2]) ledger.release(id)
+    expect(ledger.visibleSequences).toBe(0)
   })
 
   it('throws on a second release and changes nothing', () => {

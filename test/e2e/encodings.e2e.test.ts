@@ -39,6 +39,8 @@ describe('a stream that comes compressed although identity was asked for', () =>
     await client.waitStatus(200)
     expect(client.headers['content-encoding']).toBe('gzip')
     expect(gunzipSync(client.body).toString()).toContain('"role":"assistant"')
+    const [ledger] = rig.gate.state.replicas.values()
+    expect([ledger?.decodingSequences, ledger?.visibleSequences]).toEqual([1, 0])
     exchange.token(' two').finish().done()
     await client.waitComplete()
     expect(gunzipSync(client.body).toString()).toMatch(/ one[\s\S]* two[\s\S]*\[DONE\]/)

@@ -72,6 +72,37 @@ describe('a group of engines', () => {
     },
   )
 
+  it.each(['whole', 'compressed'])('counts steps by what it sees beside answers that come %s', (how) => {
+    const send = (streamed: boolean) => Array.from({ length: 8 }, () => engine.send({ streamed }))
+    const [seen, unseen] = [send(true), send(how === 'compressed')]
+    for (const id of seen) engine.begin(id)
+    for (const id of unseen) how === 'whole' ? engine.assume(id) : engine.beginOpaque(id)
+    for (let round = 0; round < 60; round++) engine.stream(seen, 8)
+    const stepMs = decodeStepMs(group.modelOf('r1'), 16, engine.ledger.contextTokens)
+    expect(stepMs).toBeGreaterThan(19)
+    expect(stepMs).toBeLessThan(21)
+  })
+
+  it('knows what a prompt takes behind prompts whose first token nobody sees', () => {
+    engine.serve(60)
+    for (let n = 0; n < 80; n++) {
+      const hidden = engine.send({ streamed: false, promptTokens: 4000 })
+      const id = engine.send()
+      const how = ['later', 'ends', 'stays', 'ends', 'bounces', 'stays'][n % 6]
+      if (how !== 'later') engine.assume(hidden)
+      if (how === 'ends') engine.end(hidden)
+      if (how === 'bounces') engine.bounce(hidden)
+      engine.begin(id, how === 'bounces' ? [] : [4000])
+      if (how === 'stays' || how === 'later') engine.end(hidden)
+      engine.stream([id], 8)
+      engine.end(id)
+    }
+    expect(group.snapshot(engine.nowMs)).toMatchObject({ changes: 0 })
+    const took = rawTtftMs(group.modelOf('r1'), loadOf(group.model, engine.ledger, engine.nowMs), 800)
+    expect(took / promptMs(800)).toBeGreaterThan(0.9)
+    expect(took / promptMs(800)).toBeLessThan(1.1)
+  })
+
   it('sees no change in a long steady life', () => {
     engine.serve(3000)
     expect(group.snapshot(engine.nowMs)).toMatchObject({ trust: 'trusted', changes: 0 })

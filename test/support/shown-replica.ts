@@ -2,6 +2,7 @@
 import { type InFlight, ReplicaLedger } from '../../src/core/ledger.ts'
 import type { SettleReport } from '../../src/core/records.ts'
 import type { ReplicaReport } from '../../src/core/replica.ts'
+import type { Offer } from '../../src/core/request.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
 
 /** `Learnt`, or a group of it. */
@@ -9,7 +10,7 @@ export interface Learner {
   dispatched(inFlight: InFlight, ledger: ReplicaLedger, nowMs: number): void
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: number): void
   progress(ledger: ReplicaLedger, tokens: number, nowMs: number): void
-  released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport, nowMs: number): void
+  released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: number): void
 }
 
 /** A step, the way of a request there and back, and a token of its prompt, in ms. */
@@ -17,8 +18,15 @@ const STEP_MS = 20
 const OVERHEAD_MS = 10
 const PER_TOKEN_MS = 0.1
 
+/** The most prompt tokens in a step. */
+const CHUNK_TOKENS = 2048
+
 /** How long a prompt alone takes to its first token, in ms. */
-export const promptMs = (tokens: number): number => OVERHEAD_MS + STEP_MS + PER_TOKEN_MS * tokens
+export const promptMs = (tokens: number): number => OVERHEAD_MS + stepsMs(tokens)
+
+function stepsMs(tokens: number): number {
+  return STEP_MS * Math.ceil(tokens / CHUNK_TOKENS) + PER_TOKEN_MS * tokens
+}
 
 export class ShownReplica {
   readonly ledger: ReplicaLedger
@@ -47,11 +55,11 @@ export class ShownReplica {
     }
   }
 
-  /** Prompts are of 200 to 1340 tokens. */
-  send(): number {
+  /** Prompts are of 200 to 1340 tokens unless it is said. */
+  send(change: Partial<Offer> = {}): number {
     const { ledger, nowMs } = this
     const permitId = ++this.#permitId
-    const offer = someOffer({ receivedAtMs: nowMs, promptTokens: 200 + 60 * (permitId % 20) })
+    const offer = someOffer({ receivedAtMs: nowMs, promptTokens: 200 + 60 * (permitId % 20), ...change })
     const inFlight = inFlightOf(permitId, offer, { dispatchedAtMs: nowMs, predictedTtftMs: 40 })
     ledger.dispatch(inFlight)
     this.#learner.dispatched(inFlight, ledger, nowMs)
@@ -59,19 +67,40 @@ export class ShownReplica {
     return permitId
   }
 
-  /** Its first token, after the time that its prompt takes. */
-  begin(id: number): void {
+  /** Its first token, after the time that its prompt takes and those of `ahead`, which were sent before it. */
+  begin(id: number, ahead: readonly number[] = []): void {
     const inFlight = this.#get(id)
-    this.#pass(promptMs(inFlight.offer.promptTokens))
+    const { promptTokens, sequences } = inFlight.offer
+    let spanMs = promptMs(promptTokens)
+    for (const tokens of ahead) spanMs += stepsMs(tokens)
+    this.#pass(spanMs)
     this.#learner.firstToken(inFlight, this.ledger, this.nowMs)
+    this.ledger.firstToken(id, this.nowMs)
+    if (sequences > 1) this.#tell([id], (sequences - 1) / sequences)
+  }
+
+  /** Its first token, behind which nothing can be read. */
+  beginOpaque(id: number): void {
+    this.#get(id).opaque = true
+    this.begin(id)
+  }
+
+  /** An answer that does not stream is taken to decode now. */
+  assume(id: number): void {
     this.ledger.firstToken(id, this.nowMs)
   }
 
   /** So many steps of those streams. */
   stream(ids: readonly number[], steps: number): void {
     this.#pass(steps * STEP_MS)
-    for (const id of ids) this.ledger.progress(this.#get(id), steps, this.nowMs)
-    this.#learner.progress(this.ledger, ids.length * steps, this.nowMs)
+    this.#tell(ids, steps)
+  }
+
+  bounce(id: number): void {
+    const inFlight = this.#get(id)
+    this.ledger.release(id)
+    this.#learner.released(inFlight, this.ledger, undefined, this.nowMs)
+    this.#inFlights.delete(id)
   }
 
   end(id: number): void {
@@ -90,6 +119,17 @@ export class ShownReplica {
     const inFlight = this.#inFlights.get(id)
     if (inFlight === undefined) throw new Error(`${id} is not in flight`)
     return inFlight
+  }
+
+  /** Each of their sequences has made so many tokens. */
+  #tell(ids: readonly number[], each: number): void {
+    let events = 0
+    for (const id of ids) {
+      const inFlight = this.#get(id)
+      this.ledger.progress(inFlight, each * inFlight.offer.sequences, this.nowMs)
+      events += each * inFlight.offer.sequences
+    }
+    this.#learner.progress(this.ledger, events, this.nowMs)
   }
 
   #pass(spanMs: number): void {
