@@ -24,8 +24,12 @@ import { PoolFairness } from './fairness/pool-fairness.ts'
 
 /** Quantile of an answer's length that its tenant is charged for before it has ended. */
 const CHARGED_LENGTH_QUANTILE: Ratio = 0.5
-/** Share of a new answer in the learnt tokens per content event. */
-const TOKENS_PER_EVENT_SHARE = 0.05
+/** Weight kept of the past at each answer in the tokens per content event: about the last 50 answers count. */
+const CONTENT_KEEP_RATIO: Ratio = 0.98
+/** Each event is taken for a token until so many have come, and within these bounds ever after. */
+const FIRST_CONTENT: Content = { tokens: 50, events: 50 }
+const MIN_TOKENS_PER_EVENT = 0.5
+const MAX_TOKENS_PER_EVENT = 50
 /** The most that an engine ran is forgotten by this per scrape: half of it in a minute of two scrapes a second. */
 const MOST_KEEP_RATIO: Ratio = 0.994
 /** So near to the most counts as the most; and so often in a row with some waiting means full. */
@@ -33,6 +37,12 @@ const FULL_RATIO: Ratio = 0.95
 const TIMES_FULL = 3
 /** From this many on one fewer also counts: of a full batch one has often just ended. */
 const SMALL_BATCH = 8
+
+/** What answers brought lately, fading. */
+interface Content {
+  readonly tokens: Tokens
+  readonly events: number
+}
 
 interface LearntSlots {
   readonly slots: number
@@ -53,7 +63,7 @@ export class Learnt {
   readonly #lengths = new Map<string, OutputLengths>()
   /** The same by offer, so that hot paths build no keys. */
   readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
-  readonly #tokensPerEvent = new Map<PoolId, number>()
+  readonly #contents = new Map<PoolId, Content>()
   readonly #slots = new Map<ReplicaId, LearntSlots>()
   /** What the prefix index said of a permit's prompt at dispatch. */
   readonly #reuses = new PassingMap<PermitId, Reuse>()
@@ -100,8 +110,10 @@ export class Learnt {
     return known
   }
 
+  /** Of all of its content together: of a short answer the end token, which has no event, is half. */
   tokensPerEvent(pool: PoolId): number {
-    return this.#tokensPerEvent.get(pool) ?? 1
+    const content = this.#contents.get(pool)
+    return content === undefined ? 1 : tokensPerEventOf(content)
   }
 
   /** Tokens that each sequence of the offer still makes after `soFar` of them, at that quantile. */
@@ -198,9 +210,11 @@ export class Learnt {
     if (usage?.outputTokens === undefined) return
     learnLength(this.lengthsOf(offer), outputTokens / offer.sequences, offer)
     if (contentEvents === 0) return
-    const known = this.tokensPerEvent(offer.pool)
-    const ratio = clamp(outputTokens / contentEvents, 0.5, 50)
-    this.#tokensPerEvent.set(offer.pool, known + TOKENS_PER_EVENT_SHARE * (ratio - known))
+    const { tokens, events } = this.#contents.get(offer.pool) ?? FIRST_CONTENT
+    this.#contents.set(offer.pool, {
+      tokens: CONTENT_KEEP_RATIO * tokens + outputTokens,
+      events: CONTENT_KEEP_RATIO * events + contentEvents,
+    })
   }
 
   /** What was cached, open and learnt of this very replica is void; its group's model stays. */
@@ -221,7 +235,9 @@ export class Learnt {
       groups,
       slots,
       fairness: Object.fromEntries([...this.#fairness].map(([id, pool]) => [id, pool.snapshot(nowMs)])),
-      tokensPerEvent: Object.fromEntries(this.#tokensPerEvent),
+      tokensPerEvent: Object.fromEntries(
+        [...this.#contents].map(([pool, content]) => [pool, tokensPerEventOf(content)]),
+      ),
       prefixBlocks: this.prefixes.blocks,
       caches: this.prefixes.snapshot(),
     }
@@ -237,6 +253,10 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
+}
+
+function tokensPerEventOf({ tokens, events }: Content): number {
+  return clamp(tokens / events, MIN_TOKENS_PER_EVENT, MAX_TOKENS_PER_EVENT)
 }
 
 /**
