@@ -1,4 +1,5 @@
 /** What is believed of one replica's prefix cache: how far back it reaches, and how much of a match it yields. */
+import { PassingMap } from '../core/passing-map.ts'
 import type { ReplicaId } from '../core/request.ts'
 import { clamp, type Ratio, type Tokens } from '../core/units.ts'
 
@@ -17,12 +18,21 @@ export interface CacheBelief {
   capacityTokens: Tokens
   /** Tokens found cached for each token of a match that was held. */
   yieldRatio: Ratio
+  /** Prompts without a first token yet, by the clock with them counted in: how many of their blocks were there before. */
+  readonly unbegun: PassingMap<Tokens, number>
 }
 
-/** What the map said of a prompt when it was sent: how much was computed there once, and how long ago its oldest part. */
-export interface Reuse {
+/** A prompt as it was counted in when it was sent. */
+export interface Sent {
+  readonly belief: CacheBelief
+  /** The clock of the cache with it counted in, and by how much it moved that. */
+  readonly atTokens: Tokens
+  readonly spentTokens: Tokens
+  /** How much of it was computed there once, and how long ago its oldest part. */
   readonly believedTokens: Tokens
   readonly distanceTokens: Tokens
+  /** Blocks of that which came from prompts that had had their first tokens by then. */
+  readonly knownBlocks: number
 }
 
 /** Less of a match than this was lost, not just cut to other blocks. */
@@ -41,6 +51,7 @@ export function cacheBelief(replicaId: ReplicaId): CacheBelief {
     horizonTokens: Number.POSITIVE_INFINITY,
     capacityTokens: Number.POSITIVE_INFINITY,
     yieldRatio: 1,
+    unbegun: new PassingMap(),
   }
 }
 
@@ -60,8 +71,8 @@ export function reaches(belief: CacheBelief, distanceTokens: Tokens): boolean {
 }
 
 /** Takes an engine's own word on how much of a match it held. */
-export function correctBelief(belief: CacheBelief, reuse: Reuse, heldTokens: Tokens): void {
-  const { believedTokens, distanceTokens } = reuse
+export function correctBelief(sent: Sent, heldTokens: Tokens): void {
+  const { belief, believedTokens, distanceTokens } = sent
   if (!(believedTokens > 0) || !(heldTokens >= 0)) return
   const heldRatio = clamp(heldTokens / believedTokens, 0, 1)
   if (heldRatio < HELD_RATIO) {

@@ -61,15 +61,18 @@ export class HeldBlocks<H extends object> {
     }
   }
 
+  /** The holder does not hold it any more. */
+  drop(place: number, holder: H): void {
+    const more = this.#more[place]
+    more?.delete(holder)
+    if (this.#holders[place] !== holder && more?.size !== 0) return
+    this.#unlink(place)
+    this.#close(place)
+  }
+
   /** It holds nothing any more. Costs a look at each block. */
   forget(holder: H): void {
-    for (const place of this.#places.values()) {
-      const more = this.#more[place]
-      more?.delete(holder)
-      if (this.#holders[place] !== holder && more?.size !== 0) continue
-      this.#unlink(place)
-      this.#close(place)
-    }
+    for (const place of this.#places.values()) this.drop(place, holder)
   }
 
   #open(hash: string, holder: H): number {

@@ -7,8 +7,8 @@ import {
   cacheBelief,
   correctBelief,
   distance,
-  type Reuse,
   reaches,
+  type Sent,
   spent,
 } from './cache-belief.ts'
 import { HeldBlocks } from './held-blocks.ts'
@@ -20,12 +20,16 @@ export interface PrefixIndex {
   /** Prompt tokens of the offer that each replica should have cached; replicas without any are absent. */
   cachedTokens(offer: Offer): ReadonlyMap<ReplicaId, Tokens>
   /**
-   * The replica gets this prompt now. `capacityTokens` is its whole KV cache, where known. Returns what the map says it
-   * held of it, to be put right by `correct`; undefined when that is nothing.
+   * The replica gets this prompt now. `capacityTokens` is its whole KV cache, where known. What is returned is for the
+   * three below.
    */
-  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Reuse | undefined
+  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Sent
+  /** Its first token has come, or it is over. */
+  begun(sent: Sent): void
+  /** It was never computed: what the map has of it is undone. `offer` is the one that was learnt. */
+  undo(offer: Offer, sent: Sent): void
   /** The engine has said how much of the prompt it held, in the tokens that the offer counts. */
-  correct(replicaId: ReplicaId, reuse: Reuse, heldTokens: Tokens): void
+  correct(sent: Sent, heldTokens: Tokens): void
   /** The replica has generated so many tokens: they crowd out what it held. */
   generated(replicaId: ReplicaId, tokens: Tokens): void
   /** The replica's cache is gone. */
@@ -69,19 +73,46 @@ class BlockMap implements PrefixIndex {
     return cached
   }
 
-  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Reuse | undefined {
+  learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Sent {
     const belief = this.#beliefOf(replicaId)
     if (capacityTokens !== undefined) belief.capacityTokens = capacityTokens
-    const reuse = this.#reuseOf(offer, belief)
-    const held = reuse !== undefined && reaches(belief, reuse.distanceTokens) ? reuse.believedTokens : 0
+    const { believedTokens, distanceTokens, knownBlocks } = this.#reuseOf(offer, belief)
+    const held = reaches(belief, distanceTokens) ? believedTokens : 0
+    const beforeTokens = belief.spentTokens
     spent(belief, offer.promptTokens - held)
+    const atTokens = belief.spentTokens
+    belief.unbegun.set(atTokens, knownBlocks)
     // From the tail to the head, so that the head is the youngest: a chain without its head is worth nothing.
-    for (const hash of offer.prefixHashes.toReversed()) this.#held.use(hash, belief, belief.spentTokens)
-    return reuse
+    for (const hash of offer.prefixHashes.toReversed()) this.#held.use(hash, belief, atTokens)
+    return {
+      belief,
+      atTokens,
+      spentTokens: atTokens - beforeTokens,
+      believedTokens,
+      distanceTokens,
+      knownBlocks,
+    }
   }
 
-  correct(replicaId: ReplicaId, reuse: Reuse, heldTokens: Tokens): void {
-    correctBelief(this.#beliefOf(replicaId), reuse, heldTokens)
+  begun({ belief, atTokens }: Sent): void {
+    belief.unbegun.delete(atTokens)
+  }
+
+  undo({ prefixHashes }: Offer, { belief, atTokens, spentTokens, distanceTokens, knownBlocks }: Sent): void {
+    belief.spentTokens -= spentTokens
+    // Others have used what has another clock since.
+    for (let at = prefixHashes.length - 1; at >= 0; at--) {
+      const hash = prefixHashes[at] ?? ''
+      const place = this.#held.find(hash)
+      if (place === undefined || this.#held.usedAt(place, belief) !== atTokens) continue
+      // What was there before is as old again as its oldest part was.
+      if (at < knownBlocks) this.#held.use(hash, belief, atTokens - spentTokens - distanceTokens)
+      else this.#held.drop(place, belief)
+    }
+  }
+
+  correct(sent: Sent, heldTokens: Tokens): void {
+    correctBelief(sent, heldTokens)
   }
 
   generated(replicaId: ReplicaId, tokens: Tokens): void {
@@ -131,17 +162,23 @@ class BlockMap implements PrefixIndex {
   }
 
   /** The blocks from the head on that the replica computed once, whatever it may have lost since. */
-  #reuseOf(offer: Offer, belief: CacheBelief): Reuse | undefined {
+  #reuseOf(
+    offer: Offer,
+    belief: CacheBelief,
+  ): Pick<Sent, 'believedTokens' | 'distanceTokens' | 'knownBlocks'> {
     let depth = 0
     let distanceTokens = 0
+    let oldestAtTokens = Number.POSITIVE_INFINITY
     for (const hash of offer.prefixHashes) {
       const place = this.#held.find(hash)
       const usedAt = place === undefined ? undefined : this.#held.usedAt(place, belief)
       if (usedAt === undefined) break
       distanceTokens = Math.max(distanceTokens, distance(belief, usedAt))
+      oldestAtTokens = Math.min(oldestAtTokens, usedAt)
       depth++
     }
     const believedTokens = Math.min(offer.promptTokens, reachOf(depth) * offer.prefixBlockTokens)
-    return depth === 0 ? undefined : { believedTokens, distanceTokens }
+    const knownBlocks = Math.min(depth, belief.unbegun.get(oldestAtTokens) ?? depth)
+    return { believedTokens, distanceTokens, knownBlocks }
   }
 }

@@ -7,7 +7,7 @@ import type { ReplicaGauges } from '../core/replica.ts'
 import type { Offer, PoolId, ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
-import type { Reuse } from '../estimate/cache-belief.ts'
+import type { Sent } from '../estimate/cache-belief.ts'
 import { EngineGroup } from '../estimate/engine-group.ts'
 import {
   learnCutOff,
@@ -65,8 +65,8 @@ export class Learnt {
   readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
   readonly #contents = new Map<PoolId, Content>()
   readonly #slots = new Map<ReplicaId, LearntSlots>()
-  /** What the prefix index said of a permit's prompt at dispatch. */
-  readonly #reuses = new PassingMap<PermitId, Reuse>()
+  /** How the prefix index has counted a permit's prompt in. */
+  readonly #sent = new PassingMap<PermitId, Sent>()
   readonly #priors: Readonly<Record<string, StepPrior>>
   #learntAtMs: Ms = 0
   /** What plans keep beside it: see `keptBy`. */
@@ -156,8 +156,8 @@ export class Learnt {
     this.groupOf(ledger).dispatched(inFlight, ledger, nowMs)
     const outputTokens = offer.sequences * this.remaining(offer, 0, CHARGED_LENGTH_QUANTILE)
     this.fairness(offer.pool).dispatched(inFlight, outputTokens, nowMs)
-    const reuse = this.prefixes.learn(offer, replicaId, ledger.report.limits.kvCapacityTokens)
-    if (reuse !== undefined) this.#reuses.set(permitId, reuse)
+    const { kvCapacityTokens } = ledger.report.limits
+    this.#sent.set(permitId, this.prefixes.learn(offer, replicaId, kvCapacityTokens))
   }
 
   progress(ledger: ReplicaLedger, contentEvents: number, nowMs: Ms): void {
@@ -169,27 +169,32 @@ export class Learnt {
   /** `instances` gates share the engine's slots evenly. */
   firstToken(inFlight: InFlight, ledger: ReplicaLedger, nowMs: Ms, instances = 1): void {
     this.groupOf(ledger).firstToken(inFlight, ledger, this.slots(ledger) / instances, nowMs)
+    const sent = this.#sent.get(inFlight.permitId)
+    if (sent !== undefined) this.prefixes.begun(sent)
   }
 
   /** A permit is back: learns its length and what was cached of it, and closes what was open of it. */
   released(inFlight: InFlight, ledger: ReplicaLedger, report: SettleReport | undefined, nowMs: Ms): void {
     this.#learntAtMs = nowMs
     this.groupOf(ledger).released(inFlight, ledger, report, nowMs)
-    const reuse = this.#reuses.get(inFlight.permitId)
-    this.#reuses.delete(inFlight.permitId)
+    this.#learnReuse(inFlight, report)
     const outputTokens = report === undefined ? undefined : this.#outputOf(inFlight, report)
     this.fairness(inFlight.offer.pool).released(inFlight, outputTokens, nowMs)
     if (report === undefined || inFlight.offer.kind !== 'generate') return
-    if (reuse !== undefined) this.#correctReuse(inFlight, reuse, report)
     this.#learnOutput(inFlight, report)
   }
 
-  #correctReuse({ offer, replicaId }: InFlight, reuse: Reuse, { usage }: SettleReport): void {
-    const { cachedTokens, promptTokens } = usage ?? {}
-    if (cachedTokens === undefined) return
+  #learnReuse({ permitId, offer }: InFlight, report: SettleReport | undefined): void {
+    const sent = this.#sent.get(permitId)
+    if (sent === undefined) return
+    this.#sent.delete(permitId)
+    this.prefixes.begun(sent)
+    if (wasRefused(report)) this.prefixes.undo(offer, sent)
+    const { cachedTokens, promptTokens } = report?.usage ?? {}
+    if (cachedTokens === undefined || offer.kind !== 'generate') return
     // Ours are estimates, the engine's are exact: what is compared is the share of the prompt.
     const scale = promptTokens === undefined || !(promptTokens > 0) ? 1 : offer.promptTokens / promptTokens
-    this.prefixes.correct(replicaId, reuse, cachedTokens * scale)
+    this.prefixes.correct(sent, cachedTokens * scale)
   }
 
   /** Tokens that it made over all its sequences, as the engine says, else as counted. */
@@ -253,6 +258,13 @@ export class Learnt {
     this.#lengthsByOffer.set(offer, lengths)
     return lengths
   }
+}
+
+/** It bounced, or ended in an error before its first token: its prompt was not computed. */
+function wasRefused(report: SettleReport | undefined): boolean {
+  if (report === undefined) return true
+  const { outcome, firstTokenAtMs } = report
+  return firstTokenAtMs === undefined && (outcome === 'client_error' || outcome === 'upstream_failed')
 }
 
 function tokensPerEventOf({ tokens, events }: Content): number {

@@ -19,6 +19,11 @@ class PlainBlocks {
     this.blocks.set(hash, holders.set(holder, at))
   }
 
+  drop(hash: string, holder: Holder): void {
+    const holders = this.blocks.get(hash)
+    if (holders?.delete(holder) && holders.size === 0) this.blocks.delete(hash)
+  }
+
   forget(holder: Holder): void {
     for (const [hash, holders] of this.blocks) {
       if (holders.delete(holder) && holders.size === 0) this.blocks.delete(hash)
@@ -29,7 +34,7 @@ class PlainBlocks {
 const step = fc.record({
   hash: fc.constantFrom(...'abcdefghij'),
   holder: fc.constantFrom(...HOLDERS),
-  forgets: fc.nat({ max: 9 }).map((one) => one === 0),
+  does: fc.constantFrom('use', 'use', 'use', 'use', 'use', 'use', 'drop', 'drop', 'forget'),
 })
 
 describe('held blocks', () => {
@@ -38,11 +43,14 @@ describe('held blocks', () => {
       fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
         const kept = new HeldBlocks<Holder>(MAX_BLOCKS)
         const plain = new PlainBlocks()
-        for (const [at, { hash, holder, forgets }] of steps.entries()) {
+        for (const [at, { hash, holder, does }] of steps.entries()) {
           for (const blocks of [kept, plain]) {
-            if (forgets) blocks.forget(holder)
-            else blocks.use(hash, holder, at)
+            if (does === 'forget') blocks.forget(holder)
+            if (does === 'use') blocks.use(hash, holder, at)
           }
+          const place = kept.find(hash)
+          if (does === 'drop' && place !== undefined) kept.drop(place, holder)
+          if (does === 'drop') plain.drop(hash, holder)
           expect(kept.size).toBe(plain.blocks.size)
           for (const one of 'abcdefghij') expect(held(kept, one)).toEqual([...(plain.blocks.get(one) ?? [])])
         }

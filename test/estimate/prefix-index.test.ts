@@ -25,7 +25,7 @@ describe('the prefix index', () => {
     index.learn(long, 'r1')
     const cachedTokens = (512 + 2 * 88) * 256
     expect(index.cachedTokens(long).get('r1')).toBe(cachedTokens)
-    expect(index.learn(long, 'r1')?.believedTokens).toBe(cachedTokens)
+    expect(index.learn(long, 'r1').believedTokens).toBe(cachedTokens)
   })
 
   it('counts nothing behind a hole', () => {
@@ -83,8 +83,7 @@ describe('the prefix index', () => {
   it('draws its horizon in where the engine missed, and out again where it held', () => {
     const index = createPrefixIndex()
     const turn = (hashes: readonly string[], heldTokens: number) => {
-      const reuse = index.learn(offer(...hashes), 'r1')
-      if (reuse !== undefined) index.correct('r1', reuse, heldTokens)
+      index.correct(index.learn(offer(...hashes), 'r1'), heldTokens)
     }
     turn(['a', 'b'], 0)
     for (let i = 0; i < 9; i++) turn([`x${i}`], 0)
@@ -105,8 +104,7 @@ describe('the prefix index', () => {
     const index = createPrefixIndex()
     for (let turn = 0; turn < 60; turn++) {
       for (const chain of ['a', 'b', 'c']) {
-        const reuse = index.learn(offer(chain, `${chain}/1`), 'r1')
-        if (reuse !== undefined) index.correct('r1', reuse, 0)
+        index.correct(index.learn(offer(chain, `${chain}/1`), 'r1'), 0)
       }
     }
     expect([...index.cachedTokens(offer('a', 'a/1')).keys()]).toEqual([])
@@ -115,11 +113,41 @@ describe('the prefix index', () => {
   it('yields what matches have yielded', () => {
     const index = createPrefixIndex()
     for (let turn = 0; turn < 80; turn++) {
-      const reuse = index.learn(offer('a', 'b', 'c', 'd'), 'r1')
-      if (reuse !== undefined) index.correct('r1', reuse, 300)
+      index.correct(index.learn(offer('a', 'b', 'c', 'd'), 'r1'), 300)
     }
     expect(index.cachedTokens(offer('a', 'b', 'c', 'd')).get('r1')).toBeCloseTo(300, 0)
     expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBeCloseTo(150, 0)
+  })
+
+  it('forgets what was never computed, and keeps what was there before it', () => {
+    const index = createPrefixIndex()
+    const cached = () => index.cachedTokens(offer('a', 'b', 'c', 'd')).get('r1') ?? 0
+    index.begun(index.learn(offer('a', 'b'), 'r1', 5000))
+    for (let n = 0; n < 3; n++) {
+      const longer = offer('a', 'b', 'c')
+      const sent = index.learn(longer, 'r1')
+      expect(cached()).toBe(300)
+      index.undo(longer, sent)
+      expect(cached()).toBe(200)
+    }
+    // As old as before: five thousand tokens crowd it out, and not one less.
+    index.generated('r1', 4999)
+    expect(cached()).toBe(200)
+    index.generated('r1', 1)
+    expect(cached()).toBe(0)
+  })
+
+  it('keeps what another one has used since, and nothing of several that were all refused', () => {
+    const index = createPrefixIndex()
+    const alike = offer('a', 'b')
+    const [first, second, third] = [1, 2, 3].map(() => index.learn(alike, 'r1'))
+    if (first === undefined || second === undefined || third === undefined) throw new Error('not sent')
+    index.undo(alike, first)
+    expect(index.cachedTokens(alike).get('r1')).toBe(200)
+    index.undo(alike, third)
+    index.undo(alike, second)
+    expect(index.cachedTokens(alike).size).toBe(0)
+    expect(index.blocks).toBe(0)
   })
 
   it('never promises more than the prompt or less than nothing, whatever engines report', () => {
@@ -129,8 +157,7 @@ describe('the prefix index', () => {
       fc.property(fc.array(fc.tuple(chain, report), { maxLength: 40 }), chain, (turns, asked) => {
         const index = createPrefixIndex(50)
         for (const [hashes, heldTokens] of turns) {
-          const reuse = index.learn(offer(...hashes), 'r1')
-          if (reuse !== undefined) index.correct('r1', reuse, heldTokens)
+          index.correct(index.learn(offer(...hashes), 'r1'), heldTokens)
           index.generated('r1', heldTokens)
         }
         const cached = index.cachedTokens(offer(...asked)).get('r1') ?? 0

@@ -1,7 +1,7 @@
 /** What is learnt of each pool and replica when permits come back. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
-import type { SettleReport } from '../../src/core/records.ts'
+import type { SettleOutcome, SettleReport } from '../../src/core/records.ts'
 import type { Offer } from '../../src/core/request.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
 import { inFlightOf, reportOf, someOffer } from '../core/core-rig.ts'
@@ -69,5 +69,51 @@ describe('tokens per content event', () => {
       next.end({ outcome: 'completed', endedAtMs: 20, contentEvents: 50, usage: { outputTokens: 200 } })
     }
     expect(learnt.tokensPerEvent('m')).toBeCloseTo(4, 2)
+  })
+})
+
+describe('what a replica has cached of a prompt', () => {
+  const prompt = (streamed: boolean) =>
+    someOffer({ streamed, prefixHashes: ['a', 'b'], prefixBlockTokens: 256, promptTokens: 600 })
+  const cachedTokens = () => learnt.prefixes.cachedTokens(prompt(true)).get('r1') ?? 0
+  const ended = (outcome: SettleOutcome) => ({ outcome, endedAtMs: 20, contentEvents: 0 })
+
+  it.each([true, false])('is nothing after a bounce (streamed: %s)', (streamed) => {
+    const sent = send(prompt(streamed))
+    expect(cachedTokens()).toBe(512)
+    if (!streamed) sent.assume()
+    sent.end()
+    expect(cachedTokens()).toBe(0)
+  })
+
+  it.each(['upstream_failed', 'client_error'] as const)(
+    'is nothing after %s before a first token',
+    (outcome) => {
+      send(prompt(true)).end(ended(outcome))
+      expect(cachedTokens()).toBe(0)
+    },
+  )
+
+  it.each(['completed', 'client_left', 'upstream_timeout'] as const)(
+    'is all of it after an answer that did not stream and ended as %s',
+    (outcome) => {
+      send(prompt(false)).end(ended(outcome))
+      expect(cachedTokens()).toBe(512)
+    },
+  )
+
+  it('is all of it after a stream that broke', () => {
+    const sent = send(prompt(true))
+    sent.begin()
+    sent.end({ ...ended('truncated'), firstTokenAtMs: 10 })
+    expect(cachedTokens()).toBe(512)
+  })
+
+  it('is what it was before another of its turns that bounced', () => {
+    const first = send(prompt(true))
+    first.begin()
+    first.end(ended('completed'))
+    send(prompt(true)).end()
+    expect(cachedTokens()).toBe(512)
   })
 })

@@ -35,7 +35,7 @@ export function createLMetric(options: LMetricOptions = {}): Scheduler {
         }),
       }),
     ),
-    dispatched: ({ offer, replicaId }) => prefixes.learn(offer, replicaId),
+    dispatched: ({ offer, replicaId }) => prefixes.begun(prefixes.learn(offer, replicaId)),
     replicaReset: (replicaId) => prefixes.forget(replicaId),
   }
 }
