@@ -55,6 +55,12 @@ export function hold(open: DecodeWindow, ledger: ReplicaLedger, nowMs: Ms): void
 export function join(open: DecodeWindow, inFlight: InFlight): void {
   open.heldSequences += inFlight.offer.sequences
   open.heldVisible += visibleSequences(inFlight)
+  open.tokens -= siblings(inFlight)
+}
+
+/** First tokens that come with its own, of the same step, and are told as progress. */
+export function siblings(inFlight: InFlight): number {
+  return Math.max(0, visibleSequences(inFlight) - 1)
 }
 
 /** So many tokens have come over all streams since they were counted last. */

@@ -1,7 +1,16 @@
 /** Cuts what the ledger sees of one replica into the two kinds of observation that the step model learns from. */
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import type { Ms, Tokens } from '../core/units.ts'
-import { count, type DecodeWindow, hold, isFull, join, openDecode, shownBy } from './decode-window.ts'
+import {
+  count,
+  type DecodeWindow,
+  hold,
+  isFull,
+  join,
+  openDecode,
+  shownBy,
+  siblings,
+} from './decode-window.ts'
 import {
   HALF_STEP,
   joiningSteps,
@@ -123,7 +132,10 @@ export function windowsFirstToken(
   takeUnseen(windows.unseen, open, inFlight, chunkTokens(ledger))
   addPrompt(open, inFlight, chunkTokens(ledger))
   open.lastFirstTokenAtMs = nowMs
-  if (ledger.prefilling.size > 1) return
+  if (ledger.prefilling.size > 1) {
+    open.decodedTokens -= siblings(inFlight)
+    return
+  }
   closePrefill(windows, reader, ledger)
   windows.prefill = undefined
   windows.decode = openDecode(ledger, nowMs)

@@ -83,6 +83,19 @@ describe('a group of engines', () => {
     expect(stepMs).toBeLessThan(21)
   })
 
+  it('counts no step for the first tokens of several answers to one prompt', () => {
+    const sequences = 8
+    for (let n = 0; n < 200; n++) {
+      const id = engine.send({ sequences })
+      engine.begin(id)
+      engine.stream([id], 8)
+      engine.end(id)
+    }
+    const stepMs = decodeStepMs(group.modelOf('r1'), sequences, 800)
+    expect(stepMs).toBeGreaterThan(19)
+    expect(stepMs).toBeLessThan(21)
+  })
+
   it('knows what a prompt takes behind prompts whose first token nobody sees', () => {
     engine.serve(60)
     for (let n = 0; n < 80; n++) {
