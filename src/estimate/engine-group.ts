@@ -211,8 +211,8 @@ export class EngineGroup {
 
   #newMember(replicaId: ReplicaId): Member {
     const heard = (kind: WindowKind, residual: StepResidual | undefined): void => {
-      this.#windows[kind]++
       if (residual === undefined) return
+      this.#windows[kind]++
       if (learnPace(this.#pace, replicaId, residual) === 'group') this.#unlearn()
     }
     const member = { windows: stepWindows(), model: sharedModel(this.model), heard, paceVersion: -1 }

@@ -48,6 +48,15 @@ describe('a group of engines', () => {
     expect(group.snapshot(engine.nowMs)).toMatchObject({ trust: 'trusted', changes: 0 })
   })
 
+  it('counts no interval that taught nothing', () => {
+    engine.slowness = 0
+    for (let n = 0; n < 5; n++) engine.begin(engine.send())
+    expect(group.snapshot(0)).toMatchObject({ evidence: { prefillWindows: 0 } })
+    engine.slowness = 1
+    engine.serve(1)
+    expect(group.snapshot(0)).toMatchObject({ evidence: { prefillWindows: 1 } })
+  })
+
   it('calibrates TPOT too', () => {
     engine.serve(80)
     const { tpotFactors } = group.snapshot(engine.nowMs) as { tpotFactors: Record<string, number> }
