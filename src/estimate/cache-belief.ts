@@ -31,7 +31,8 @@ export interface Sent {
   /** How much of it was computed there once, and how long ago its oldest part. */
   readonly believedTokens: Tokens
   readonly distanceTokens: Tokens
-  /** Blocks of that which came from prompts that had had their first tokens by then. */
+  /** Blocks of that, and how many of them came from prompts that had had their first tokens by then. */
+  readonly blocks: number
   readonly knownBlocks: number
 }
 
@@ -72,10 +73,12 @@ export function reaches(belief: CacheBelief, distanceTokens: Tokens): boolean {
 
 /** Takes an engine's own word on how much of a match it held. */
 export function correctBelief(sent: Sent, heldTokens: Tokens): void {
-  const { belief, believedTokens, distanceTokens } = sent
+  const { belief, believedTokens, distanceTokens, blocks, knownBlocks } = sent
   if (!(believedTokens > 0) || !(heldTokens >= 0)) return
   const heldRatio = clamp(heldTokens / believedTokens, 0, 1)
   if (heldRatio < HELD_RATIO) {
+    // Of two alike that are sent at once the first is not stored yet when the engine looks for the second.
+    if (knownBlocks < blocks) return
     if (distanceTokens >= belief.horizonTokens) return
     const drawnIn = Number.isFinite(belief.horizonTokens) ? belief.horizonTokens * DRAWN_IN_RATIO : 0
     belief.horizonTokens = Math.max(distanceTokens, drawnIn)

@@ -76,7 +76,7 @@ class BlockMap implements PrefixIndex {
   learn(offer: Offer, replicaId: ReplicaId, capacityTokens?: Tokens): Sent {
     const belief = this.#beliefOf(replicaId)
     if (capacityTokens !== undefined) belief.capacityTokens = capacityTokens
-    const { believedTokens, distanceTokens, knownBlocks } = this.#reuseOf(offer, belief)
+    const { believedTokens, distanceTokens, blocks, knownBlocks } = this.#reuseOf(offer, belief)
     const held = reaches(belief, distanceTokens) ? believedTokens : 0
     const beforeTokens = belief.spentTokens
     spent(belief, offer.promptTokens - held)
@@ -90,6 +90,7 @@ class BlockMap implements PrefixIndex {
       spentTokens: atTokens - beforeTokens,
       believedTokens,
       distanceTokens,
+      blocks,
       knownBlocks,
     }
   }
@@ -165,8 +166,8 @@ class BlockMap implements PrefixIndex {
   #reuseOf(
     offer: Offer,
     belief: CacheBelief,
-  ): Pick<Sent, 'believedTokens' | 'distanceTokens' | 'knownBlocks'> {
-    let depth = 0
+  ): Pick<Sent, 'believedTokens' | 'distanceTokens' | 'blocks' | 'knownBlocks'> {
+    let blocks = 0
     let distanceTokens = 0
     let oldestAtTokens = Number.POSITIVE_INFINITY
     for (const hash of offer.prefixHashes) {
@@ -175,10 +176,10 @@ class BlockMap implements PrefixIndex {
       if (usedAt === undefined) break
       distanceTokens = Math.max(distanceTokens, distance(belief, usedAt))
       oldestAtTokens = Math.min(oldestAtTokens, usedAt)
-      depth++
+      blocks++
     }
-    const believedTokens = Math.min(offer.promptTokens, reachOf(depth) * offer.prefixBlockTokens)
-    const knownBlocks = Math.min(depth, belief.unbegun.get(oldestAtTokens) ?? depth)
-    return { believedTokens, distanceTokens, knownBlocks }
+    const believedTokens = Math.min(offer.promptTokens, reachOf(blocks) * offer.prefixBlockTokens)
+    const knownBlocks = Math.min(blocks, belief.unbegun.get(oldestAtTokens) ?? blocks)
+    return { believedTokens, distanceTokens, blocks, knownBlocks }
   }
 }

@@ -1,11 +1,18 @@
 /** The prefix index: whole chains only, bounded, and nothing kept of a replica whose cache is gone. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { createPrefixIndex } from '../../src/estimate/prefix-index.ts'
+import type { Sent } from '../../src/estimate/cache-belief.ts'
+import { createPrefixIndex, type PrefixIndex } from '../../src/estimate/prefix-index.ts'
 import { someOffer } from '../core/core-rig.ts'
 
 function offer(...prefixHashes: string[]) {
   return someOffer({ prefixHashes, prefixBlockTokens: 100, promptTokens: 1000 })
+}
+
+/** It had its first token and said what it found cached. */
+function turned(index: PrefixIndex, sent: Sent, heldTokens: number): void {
+  index.begun(sent)
+  index.correct(sent, heldTokens)
 }
 
 describe('the prefix index', () => {
@@ -83,7 +90,7 @@ describe('the prefix index', () => {
   it('draws its horizon in where the engine missed, and out again where it held', () => {
     const index = createPrefixIndex()
     const turn = (hashes: readonly string[], heldTokens: number) => {
-      index.correct(index.learn(offer(...hashes), 'r1'), heldTokens)
+      turned(index, index.learn(offer(...hashes), 'r1'), heldTokens)
     }
     turn(['a', 'b'], 0)
     for (let i = 0; i < 9; i++) turn([`x${i}`], 0)
@@ -100,11 +107,21 @@ describe('the prefix index', () => {
     expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBeCloseTo(200, 6)
   })
 
+  it('learns nothing from a prompt that found one like it not yet computed', () => {
+    const index = createPrefixIndex()
+    const [first, second] = [1, 2].map(() => index.learn(offer('a', 'b'), 'r1'))
+    if (first === undefined || second === undefined) throw new Error('not sent')
+    turned(index, first, 0)
+    turned(index, second, 0)
+    expect(index.snapshot().r1).toEqual({ yieldRatio: 1 })
+    expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBe(200)
+  })
+
   it('comes to believe nothing of an engine that never reuses', () => {
     const index = createPrefixIndex()
     for (let turn = 0; turn < 60; turn++) {
       for (const chain of ['a', 'b', 'c']) {
-        index.correct(index.learn(offer(chain, `${chain}/1`), 'r1'), 0)
+        turned(index, index.learn(offer(chain, `${chain}/1`), 'r1'), 0)
       }
     }
     expect([...index.cachedTokens(offer('a', 'a/1')).keys()]).toEqual([])
@@ -113,7 +130,7 @@ describe('the prefix index', () => {
   it('yields what matches have yielded', () => {
     const index = createPrefixIndex()
     for (let turn = 0; turn < 80; turn++) {
-      index.correct(index.learn(offer('a', 'b', 'c', 'd'), 'r1'), 300)
+      turned(index, index.learn(offer('a', 'b', 'c', 'd'), 'r1'), 300)
     }
     expect(index.cachedTokens(offer('a', 'b', 'c', 'd')).get('r1')).toBeCloseTo(300, 0)
     expect(index.cachedTokens(offer('a', 'b')).get('r1')).toBeCloseTo(150, 0)
@@ -157,7 +174,7 @@ describe('the prefix index', () => {
       fc.property(fc.array(fc.tuple(chain, report), { maxLength: 40 }), chain, (turns, asked) => {
         const index = createPrefixIndex(50)
         for (const [hashes, heldTokens] of turns) {
-          index.correct(index.learn(offer(...hashes), 'r1'), heldTokens)
+          turned(index, index.learn(offer(...hashes), 'r1'), heldTokens)
           index.generated('r1', heldTokens)
         }
         const cached = index.cachedTokens(offer(...asked)).get('r1') ?? 0
