@@ -44,6 +44,9 @@ interface Content {
   readonly events: number
 }
 
+/** How many more slots an engine is believed to have that runs more than it seemed to have. */
+const MORE_SLOTS_RATIO = 1.25
+
 interface LearntSlots {
   readonly slots: number
   readonly seenAtMs: Ms
@@ -131,8 +134,8 @@ export class Learnt {
 
   /**
    * Takes new gauges once. Arrivals that merely wait for the running step make an engine look full too, with any
-   * number running; one that is full shows the same number, its most, each time that some wait, or lets a prompt lie
-   * that it should have done long ago.
+   * number running. While predictions are not believed, one that is full shows the same number, its most, each time that
+   * some wait; later only one that lets a prompt lie that it should have done long ago.
    */
   readGauges(ledger: ReplicaLedger): void {
     const gauges = ledger.report.gauges
@@ -141,9 +144,12 @@ export class Learnt {
     const { runningRequests, waitingRequests, seenAtMs } = gauges
     const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
     let { slots, timesFull } = known
-    if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
-    if (this.trust(ledger.report.groupId, seenAtMs) !== 'fallback' && hasNotBegun(ledger, gauges))
-      timesFull = Math.max(timesFull, TIMES_FULL)
+    // It runs more than it was believed to have, so what looked full was not.
+    if (runningRequests > slots) [slots, timesFull] = [Math.ceil(runningRequests * MORE_SLOTS_RATIO), 0]
+    // Predictions that are believed tell a late prompt from one that waits for the running step: then that alone counts.
+    const isBelieved = this.trust(ledger.report.groupId, seenAtMs) !== 'fallback'
+    if (isBelieved) timesFull = hasNotBegun(ledger, gauges) ? TIMES_FULL : 0
+    else if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
     if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
     if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
     this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })

@@ -51,6 +51,20 @@ describe('learnt slots', () => {
   })
 })
 
+describe('slots that were learnt too few', () => {
+  const FULL: readonly (readonly [number, number])[] = [
+    [60, 4],
+    [60, 6],
+    [60, 5],
+    [60, 9],
+  ]
+
+  it('are more as soon as the engine runs more', () => {
+    expect(slotsAfter(FULL)).toBe(60)
+    expect(slotsAfter([...FULL, [64, 3]])).toBe(80)
+  })
+})
+
 /** A replica whose pace has been learnt from one request after the other. */
 function known(maxNumSeqs?: number): { readonly learnt: Learnt; readonly replica: ShownReplica } {
   const learnt = new Learnt({})
@@ -82,6 +96,17 @@ describe('slots of an engine that lets a prompt lie', () => {
   it('are unknown while the prompt is not late, or is late but under way', () => {
     expect(slotsSeen([STREAMS, 2], 100)).toBe(Number.POSITIVE_INFINITY)
     expect(slotsSeen([STREAMS + 1, 1], 200)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('are unknown however often some wait beside as many that run, while no prompt is late', () => {
+    const { learnt, replica } = known()
+    for (let n = 0; n < STREAMS; n++) replica.begin(replica.send())
+    for (let page = 1; page < 9; page++) {
+      const gauges = { runningRequests: STREAMS, waitingRequests: 2, seenAtMs: replica.nowMs + page }
+      replica.ledger.report = reportOf('r1', { limits: {}, gauges })
+      learnt.readGauges(replica.ledger)
+    }
+    expect(learnt.slots(replica.ledger)).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('leave trust alone, for however long the engine stays full', () => {
@@ -156,7 +181,7 @@ describe('long answers on an engine with few slots', () => {
     const told = counts(true)
     const learnt = counts(false)
     expect(told.late).toBe(0)
-    expect(learnt.late).toBeLessThan(told.good / 50)
+    expect(learnt.late).toBeLessThan(told.good / 40)
     expect(learnt.good).toBeGreaterThan(0.93 * told.good)
     // Who waits in the engine for a slot that was tried with one request more says nothing of predictions.
     expect([told.untrusted, learnt.untrusted]).toEqual([0, 0])
