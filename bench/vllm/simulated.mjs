@@ -98,7 +98,6 @@ function goodPerSec(
     classes,
     seed,
     networkMs: NETWORK_MS,
-    promptErrorRatio: 0,
     limitsKnown: false,
     settings: { rerouteBudgetRatio: 0 },
     ...made,

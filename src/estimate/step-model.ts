@@ -26,7 +26,7 @@ export interface StepPrior {
 /**
  * What a pair costs in prompt tokens as long as nobody knows. A layer of width d does 24*d^2 operations for a token and
  * 4*d for a pair (Kaplan et al., Scaling Laws for Neural Language Models, 2020), so 1 / (6*d); here of an 8B model. The
- * fitted profiles have 0.4 to 2.7 times that, while what a pair costs in ms differs by a factor of 90 among them.
+ * fitted profiles have 0.4 to 2.6 times that, while what a pair costs in ms differs by a factor of 90 among them.
  */
 const PAIR_TOKENS = 1 / (6 * 4096)
 
