@@ -39,6 +39,7 @@ export class ReplicaLedger {
   #decodingSequences = 0
   #visibleSequences = 0
   #contextTokens: Tokens = 0
+  #eventsSinceFirstToken = 0
   #version = 0
   /** Until then the engine has told us that it is full. */
   fullUntilAtMs: Ms = Number.NEGATIVE_INFINITY
@@ -88,6 +89,10 @@ export class ReplicaLedger {
   get contextTokens(): Tokens {
     return this.#contextTokens
   }
+  /** Content events that streams there have told since the last first token. */
+  get eventsSinceFirstToken(): number {
+    return this.#eventsSinceFirstToken
+  }
   /** Rises when a permit comes, moves on or goes: caches of stall and KV profile hang on it. */
   get version(): number {
     return this.#version
@@ -114,6 +119,7 @@ export class ReplicaLedger {
     this.#visibleSequences += visibleSequences(inFlight)
     this.lastTokenAtMs = nowMs
     this.lastFirstTokenAtMs = nowMs
+    this.#eventsSinceFirstToken = 0
     this.#version++
     return true
   }
@@ -123,6 +129,7 @@ export class ReplicaLedger {
     inFlight.contentEvents += contentEvents
     inFlight.lastTokenAtMs = nowMs
     this.#contextTokens += contentEvents
+    this.#eventsSinceFirstToken += contentEvents
     this.lastTokenAtMs = nowMs
   }
 

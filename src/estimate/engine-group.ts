@@ -6,6 +6,7 @@ import type { SettleReport } from '../core/records.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
 import type { Ms, Tokens } from '../core/units.ts'
+import { GroupSlots } from './batch-slots.ts'
 import { type Calibration, calibration, factor, type Level, learnError, restart } from './calibration.ts'
 import { unsettle } from './kalman.ts'
 import { forgetPace, type GroupPace, groupPace, learnPace, slownessOf } from './replica-pace.ts'
@@ -57,6 +58,7 @@ export class EngineGroup {
   #model: StepModel
   readonly ttft: Calibration = calibration()
   readonly tpot: Calibration = calibration()
+  readonly slots = new GroupSlots()
   readonly #pace: GroupPace = groupPace()
   readonly #members = new Map<ReplicaId, Member>()
   readonly #predictions = new PassingMap<PermitId, Prediction>()
@@ -161,6 +163,7 @@ export class EngineGroup {
   /** The replica restarted or went away: what is open there and how it differed is void; the model stays. */
   forget(replicaId: ReplicaId): void {
     this.#members.delete(replicaId)
+    this.slots.forget(replicaId)
     forgetPace(this.#pace, replicaId)
   }
 

@@ -3,7 +3,6 @@ import type { PermitId } from '../core/events.ts'
 import type { InFlight, ReplicaLedger } from '../core/ledger.ts'
 import { PassingMap } from '../core/passing-map.ts'
 import type { SettleReport } from '../core/records.ts'
-import type { ReplicaGauges } from '../core/replica.ts'
 import type { Offer, PoolId, ReplicaId } from '../core/request.ts'
 import type { TrustState } from '../core/scheduler.ts'
 import { clamp, type Ms, type Ratio, type Tokens } from '../core/units.ts'
@@ -18,7 +17,6 @@ import {
 } from '../estimate/output-length.ts'
 import { createPrefixIndex, type PrefixIndex } from '../estimate/prefix-index.ts'
 import type { StepPrior } from '../estimate/step-model.ts'
-import { isHeadOverdue } from '../estimate/ttft.ts'
 import { DemandPrice } from './demand-price.ts'
 import { PoolFairness } from './fairness/pool-fairness.ts'
 
@@ -30,35 +28,10 @@ const CONTENT_KEEP_RATIO: Ratio = 0.98
 const FIRST_CONTENT: Content = { tokens: 50, events: 50 }
 const MIN_TOKENS_PER_EVENT = 0.5
 const MAX_TOKENS_PER_EVENT = 50
-/** The most that an engine ran is forgotten by this per scrape: half of it in a minute of two scrapes a second. */
-const MOST_KEEP_RATIO: Ratio = 0.994
-/** So near to the most counts as the most; and so often in a row with some waiting means full. */
-const FULL_RATIO: Ratio = 0.95
-const TIMES_FULL = 3
-/** From this many on one fewer also counts: of a full batch one has often just ended. */
-const SMALL_BATCH = 8
-
 /** What answers brought lately, fading. */
 interface Content {
   readonly tokens: Tokens
   readonly events: number
-}
-
-/** How many more slots an engine is believed to have that runs more than it seemed to have. */
-const MORE_SLOTS_RATIO = 1.25
-
-interface LearntSlots {
-  readonly slots: number
-  readonly seenAtMs: Ms
-  readonly mostRunning: number
-  readonly timesFull: number
-}
-
-const NO_SLOTS: LearntSlots = {
-  slots: Number.POSITIVE_INFINITY,
-  seenAtMs: Number.NEGATIVE_INFINITY,
-  mostRunning: 0,
-  timesFull: 0,
 }
 
 export class Learnt {
@@ -67,7 +40,6 @@ export class Learnt {
   /** The same by offer, so that hot paths build no keys. */
   readonly #lengthsByOffer = new WeakMap<Offer, OutputLengths>()
   readonly #contents = new Map<PoolId, Content>()
-  readonly #slots = new Map<ReplicaId, LearntSlots>()
   /** How the prefix index has counted a permit's prompt in. */
   readonly #sent = new PassingMap<PermitId, Sent>()
   readonly #priors: Readonly<Record<string, StepPrior>>
@@ -127,32 +99,16 @@ export class Learnt {
 
   /** Sequences that the engine runs at once: as configured, else as seen, else Infinity. */
   slots(ledger: ReplicaLedger): number {
-    return (
-      ledger.report.limits.maxNumSeqs ?? this.#slots.get(ledger.replicaId)?.slots ?? Number.POSITIVE_INFINITY
-    )
+    return ledger.report.limits.maxNumSeqs ?? this.groupOf(ledger).slots.of(ledger.replicaId)
   }
 
-  /**
-   * Takes new gauges once. Arrivals that merely wait for the running step make an engine look full too, with any
-   * number running. While predictions are not believed, one that is full shows the same number, its most, each time that
-   * some wait; later only one that lets a prompt lie that it should have done long ago.
-   */
-  readGauges(ledger: ReplicaLedger): void {
-    const gauges = ledger.report.gauges
-    const known = this.#slots.get(ledger.replicaId) ?? NO_SLOTS
-    if (gauges === undefined || known.seenAtMs === gauges.seenAtMs) return
-    const { runningRequests, waitingRequests, seenAtMs } = gauges
-    const mostRunning = Math.max(runningRequests, known.mostRunning * MOST_KEEP_RATIO)
-    let { slots, timesFull } = known
-    // It runs more than it was believed to have, so what looked full was not.
-    if (runningRequests > slots) [slots, timesFull] = [Math.ceil(runningRequests * MORE_SLOTS_RATIO), 0]
-    // Predictions that are believed tell a late prompt from one that waits for the running step: then that alone counts.
-    const isBelieved = this.trust(ledger.report.groupId, seenAtMs) !== 'fallback'
-    if (isBelieved) timesFull = hasNotBegun(ledger, gauges) ? TIMES_FULL : 0
-    else if (waitingRequests > 0) timesFull = isNearMost(runningRequests, mostRunning) ? timesFull + 1 : 0
-    if (timesFull >= TIMES_FULL) slots = Math.max(1, runningRequests, Math.min(slots, mostRunning))
-    if (waitingRequests === 0 && runningRequests >= slots) slots = runningRequests + 1
-    this.#slots.set(ledger.replicaId, { slots, seenAtMs, mostRunning, timesFull })
+  /** Takes new gauges once. `instances` gates share the engine. */
+  readGauges(ledger: ReplicaLedger, instances = 1): void {
+    const { gauges, limits, groupId } = ledger.report
+    if (gauges === undefined || limits.maxNumSeqs !== undefined) return
+    const group = this.groupOf(ledger)
+    const isBelieved = this.trust(groupId, gauges.seenAtMs) !== 'fallback'
+    group.slots.read({ ledger, model: group.modelOf(ledger.replicaId), isBelieved, instances })
   }
 
   /** A permit was booked, whoever sent it. */
@@ -231,7 +187,6 @@ export class Learnt {
   /** What was cached, open and learnt of this very replica is void; its group's model stays. */
   reset(replicaId: ReplicaId): void {
     for (const group of this.#groups.values()) group.forget(replicaId)
-    this.#slots.delete(replicaId)
     this.prefixes.forget(replicaId)
   }
 
@@ -239,12 +194,9 @@ export class Learnt {
   snapshot(): unknown {
     const nowMs = this.#learntAtMs
     const groups = [...this.#groups].map(([groupId, group]) => ({ groupId, ...group.snapshot(nowMs) }))
-    const slots = Object.fromEntries(
-      [...this.#slots].filter(([, row]) => Number.isFinite(row.slots)).map(([id, row]) => [id, row.slots]),
-    )
     return {
       groups,
-      slots,
+      slots: Object.assign({}, ...[...this.#groups.values()].map(({ slots }) => slots.snapshot())),
       fairness: Object.fromEntries([...this.#fairness].map(([id, pool]) => [id, pool.snapshot(nowMs)])),
       tokensPerEvent: Object.fromEntries(
         [...this.#contents].map(([pool, content]) => [pool, tokensPerEventOf(content)]),
@@ -275,18 +227,4 @@ function wasRefused(report: SettleReport | undefined): boolean {
 
 function tokensPerEventOf({ tokens, events }: Content): number {
   return clamp(tokens / events, MIN_TOKENS_PER_EVENT, MAX_TOKENS_PER_EVENT)
-}
-
-/**
- * True when a prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it.
- * A page that counts others beside says nothing of ours.
- */
-function hasNotBegun(ledger: ReplicaLedger, { waitingRequests, seenAtMs }: ReplicaGauges): boolean {
-  const notBegun = ledger.inFlightSequences - ledger.decodingSequences
-  return isHeadOverdue(ledger, seenAtMs) && waitingRequests === notBegun
-}
-
-function isNearMost(running: number, mostRunning: number): boolean {
-  const oneEnded = mostRunning >= SMALL_BATCH ? mostRunning - 1 : mostRunning
-  return running >= Math.min(mostRunning * FULL_RATIO, oneEnded)
 }

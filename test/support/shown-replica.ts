@@ -56,11 +56,11 @@ export class ShownReplica {
   }
 
   /** Prompts are of 200 to 1340 tokens unless it is said. */
-  send(change: Partial<Offer> = {}): number {
+  send(change: Partial<Offer> = {}, predictedTtftMs = 40): number {
     const { ledger, nowMs } = this
     const permitId = ++this.#permitId
     const offer = someOffer({ receivedAtMs: nowMs, promptTokens: 200 + 60 * (permitId % 20), ...change })
-    const inFlight = inFlightOf(permitId, offer, { dispatchedAtMs: nowMs, predictedTtftMs: 40 })
+    const inFlight = inFlightOf(permitId, offer, { dispatchedAtMs: nowMs, predictedTtftMs })
     ledger.dispatch(inFlight)
     this.#learner.dispatched(inFlight, ledger, nowMs)
     this.#inFlights.set(permitId, inFlight)
