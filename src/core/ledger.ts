@@ -24,7 +24,15 @@ export interface InFlight {
   contentEvents: number
   /** It streams, but nobody can read what: its tokens are not told. */
   opaque?: true
+  /** What it found before it when it was sent: prompts without first token, and their uncached tokens. */
+  promptsAhead?: number
+  tokensAhead?: Tokens
+  /** Times that progress had been told there when it was sent. */
+  tellsBefore?: number
 }
+
+/** Times that progress was told of which a ledger knows what came since. */
+const TELLS_KEPT = 64
 
 export class ReplicaLedger {
   readonly replicaId: ReplicaId
@@ -39,7 +47,11 @@ export class ReplicaLedger {
   #decodingSequences = 0
   #visibleSequences = 0
   #contextTokens: Tokens = 0
-  #eventsSinceFirstToken = 0
+  #events = 0
+  #tells = 0
+  #toldAtMs: Ms = Number.NEGATIVE_INFINITY
+  /** Content events before each of the last tells. */
+  readonly #eventsBefore = new Array<number>(TELLS_KEPT).fill(0)
   #version = 0
   /** Until then the engine has told us that it is full. */
   fullUntilAtMs: Ms = Number.NEGATIVE_INFINITY
@@ -89,16 +101,15 @@ export class ReplicaLedger {
   get contextTokens(): Tokens {
     return this.#contextTokens
   }
-  /** Content events that streams there have told since the last first token. */
-  get eventsSinceFirstToken(): number {
-    return this.#eventsSinceFirstToken
-  }
   /** Rises when a permit comes, moves on or goes: caches of stall and KV profile hang on it. */
   get version(): number {
     return this.#version
   }
 
   dispatch(inFlight: InFlight): void {
+    inFlight.promptsAhead = this.#prefilling.size
+    inFlight.tokensAhead = this.#backlogTokens
+    inFlight.tellsBefore = this.#tells
     this.#prefilling.set(inFlight.permitId, inFlight)
     this.#backlogTokens += inFlight.uncachedTokens
     this.#backlogPairs += pairsOf(inFlight)
@@ -119,18 +130,31 @@ export class ReplicaLedger {
     this.#visibleSequences += visibleSequences(inFlight)
     this.lastTokenAtMs = nowMs
     this.lastFirstTokenAtMs = nowMs
-    this.#eventsSinceFirstToken = 0
     this.#version++
     return true
   }
 
   /** Books content events of a permit; a token more of context each. */
   progress(inFlight: InFlight, contentEvents: number, nowMs: Ms): void {
+    if (nowMs !== this.#toldAtMs) {
+      this.#eventsBefore[this.#tells % TELLS_KEPT] = this.#events
+      this.#tells++
+      this.#toldAtMs = nowMs
+    }
     inFlight.contentEvents += contentEvents
     inFlight.lastTokenAtMs = nowMs
     this.#contextTokens += contentEvents
-    this.#eventsSinceFirstToken += contentEvents
+    this.#events += contentEvents
     this.lastTokenAtMs = nowMs
+  }
+
+  /**
+   * Content events that streams there have surely made since that prompt was sent: what was first told afterwards may
+   * be of before. Of a prompt sent long ago they are only the last.
+   */
+  eventsSince({ tellsBefore = this.#tells }: InFlight): number {
+    const from = Math.max(tellsBefore + 1, this.#tells - TELLS_KEPT)
+    return from < this.#tells ? this.#events - (this.#eventsBefore[from % TELLS_KEPT] ?? this.#events) : 0
   }
 
   /** Takes a permit out of the books. Throws when it is not in them. */

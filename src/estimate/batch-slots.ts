@@ -1,10 +1,11 @@
 /** How many sequences an engine runs at once, learnt from the pages of one that does not tell. Plain values. */
-import { pairsOf, type ReplicaLedger } from '../core/ledger.ts'
+import type { ReplicaLedger } from '../core/ledger.ts'
 import type { ReplicaGauges } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
 import type { Ms, Ratio } from '../core/units.ts'
-import { decodeStepMs, requestOverheadMs, type StepModel } from './step-model.ts'
-import { isHeadOverdue, loadOf, prefillTimeMs } from './ttft.ts'
+import type { StepModel } from './step-model.ts'
+import { chunkTokens } from './step-windows.ts'
+import { isHeadOverdue } from './ttft.ts'
 
 /** The most that an engine ran is forgotten by this per page: half of it in a minute of two pages a second. */
 const MOST_KEEP_RATIO: Ratio = 0.994
@@ -18,8 +19,6 @@ const SMALL_BATCH = 8
  */
 const LYING_STEPS = 3
 const FULL_STEPS = 6
-/** Its own prefill may take so many times what the model says. */
-const OWN_FACTOR = 2
 /** From here on it may be the KV cache that prompts wait for. */
 const FULL_KV_RATIO: Ratio = 0.95
 /** A page that counts more than so many times what is ours there, and so many on top, is not about ours, or lies. */
@@ -137,19 +136,17 @@ function isNearMost(running: number, mostRunning: number): boolean {
   return running >= Math.min(mostRunning * FULL_RATIO, oneEnded)
 }
 
-/** Steps that the first prompt there has lain beside streams that went on, while all that has not begun waited. */
+/**
+ * Steps of the streams there in which the first prompt was not begun, although all that was before it had been, while all
+ * that has not begun waited. A prompt ahead takes the steps of its chunks, and one more where it begins within a chunk.
+ */
 function lyingStepsOn(gauges: ReplicaGauges, evidence: SlotEvidence): number {
   const { ledger, model } = evidence
   const { head } = ledger
   if (head === undefined || model.prefillEngines > 0 || !hasBegunNone(gauges, evidence)) return 0
-  const arrivedAtMs = head.dispatchedAtMs + Math.max(0, requestOverheadMs(model))
-  if (arrivedAtMs < ledger.lastFirstTokenAtMs)
-    return ledger.eventsSinceFirstToken / Math.max(1, ledger.visibleSequences)
-  // What streams tell after it came may be of before. Pages are of the last step, and one that computes a prompt is long.
-  const load = loadOf(model, ledger, gauges.seenAtMs)
-  const ownMs = prefillTimeMs(model, load, head.uncachedTokens, pairsOf(head))
-  const lyingMs = gauges.seenAtMs - arrivedAtMs - OWN_FACTOR * ownMs
-  return lyingMs / decodeStepMs(model, ledger.decodingSequences, ledger.contextTokens)
+  const steps = ledger.eventsSince(head) / Math.max(1, ledger.visibleSequences)
+  const { promptsAhead = 0, tokensAhead = 0, uncachedTokens } = head
+  return steps - promptsAhead - 1 - (tokensAhead + uncachedTokens) / chunkTokens(ledger)
 }
 
 /** A prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it. */

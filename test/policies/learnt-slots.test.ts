@@ -36,33 +36,50 @@ function show(
 /** What takes that long is overdue only after twice the time. */
 const PATIENT_MS = 5000
 
-/** So many that stream, and so many that were there before the last of them began. */
+/** So many that stream, and so many short prompts that were sent meanwhile. */
 function full(streams: number, waiting: number) {
   const { learnt, replica } = known()
   const ids = Array.from({ length: streams }, () => replica.send())
-  const lying = Array.from({ length: waiting }, () => replica.send({}, PATIENT_MS))
   for (const id of ids) replica.begin(id)
+  const lying = Array.from({ length: waiting }, () => replica.send({ promptTokens: 10 }, PATIENT_MS))
+  // What is told first may be of before they came.
+  replica.stream(ids, 50)
   return { learnt, replica, ids, lying }
 }
 
 describe('slots of an engine that goes on with answers and begins no prompt', () => {
-  it('are what runs once that has been so for six steps, on one page or on several', () => {
+  it('are what runs once that has been so for some steps, on one page or on several', () => {
     const { learnt, replica, ids } = full(5, 2)
-    replica.stream(ids, 3)
     expect(show(learnt, replica, [5, 2])).toBe(Number.POSITIVE_INFINITY)
-    replica.stream(ids, 3)
+    replica.stream(ids, 5)
+    expect(show(learnt, replica, [5, 2])).toBe(Number.POSITIVE_INFINITY)
+    replica.stream(ids, 1)
     expect(show(learnt, replica, [5, 2])).toBe(5)
     const other = full(5, 2)
-    other.replica.stream(other.ids, 6)
+    other.replica.stream(other.ids, 8)
     expect(show(other.learnt, other.replica, [5, 2])).toBe(5)
+  })
+
+  it('are unknown while the prompts before it may have taken those steps', () => {
+    const { learnt, replica } = known()
+    const ids = Array.from({ length: 5 }, () => replica.send())
+    const behind = replica.send({ promptTokens: 10 }, PATIENT_MS)
+    for (const id of ids) replica.begin(id)
+    replica.stream(ids, 9)
+    replica.stream(ids, 8)
+    expect(show(learnt, replica, [5, 1])).toBe(Number.POSITIVE_INFINITY)
+    replica.stream(ids, 8)
+    expect([show(learnt, replica, [5, 1]), replica.ledger.head?.permitId]).toEqual([5, behind])
   })
 
   it('are the most that ran, although a stream has just ended', () => {
     const { learnt, replica, ids } = full(10, 4)
-    replica.stream(ids, 3)
+    replica.stream(ids, 5)
     show(learnt, replica, [10, 4])
     replica.end(ids.pop() ?? 0)
-    replica.stream(ids, 3)
+    replica.stream(ids, 1)
+    show(learnt, replica, [9, 4])
+    replica.stream(ids, 5)
     expect(show(learnt, replica, [9, 4])).toBe(10)
   })
 
