@@ -149,8 +149,9 @@ export class ReplicaLedger {
   }
 
   /**
-   * Content events that streams there have surely made since that prompt was sent: what was first told afterwards may
-   * be of before. Of a prompt sent long ago they are only the last.
+   * Content events that streams there have made since that prompt was sent: what was first told afterwards may be of
+   * before, and is left out (with workers a second tell may hold a little more of it). Of a prompt sent long ago they are
+   * only the last.
    */
   eventsSince({ tellsBefore = this.#tells }: InFlight): number {
     const from = Math.max(tellsBefore + 1, this.#tells - TELLS_KEPT)

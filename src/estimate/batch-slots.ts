@@ -24,6 +24,8 @@ const FULL_KV_RATIO: Ratio = 0.95
 /** A page that counts more than so many times what is ours there, and so many on top, is not about ours, or lies. */
 const OURS_FACTOR = 2
 const OURS_MORE = 4
+/** An older page is of another instant than the books that it is held against, in ms. */
+const FRESH_MS: Ms = 100
 
 /** What the pages of one engine have shown. */
 interface BatchSlots {
@@ -52,6 +54,7 @@ export interface SlotEvidence {
   readonly isBelieved: boolean
   /** Gates that share the engine. */
   readonly instances: number
+  readonly nowMs: Ms
 }
 
 /** The slots of engines that are alike. One of which nothing is known yet is taken for as large as the largest. */
@@ -65,19 +68,26 @@ export class GroupSlots {
     return Number.isFinite(slots) ? slots : this.#largest
   }
 
-  /** Takes new gauges once. */
-  read(evidence: SlotEvidence): void {
-    const { report, replicaId } = evidence.ledger
-    const { gauges } = report
+  /** True when these gauges have not been read yet. */
+  isNew(replicaId: ReplicaId, { seenAtMs }: ReplicaGauges): boolean {
+    return this.#seen.get(replicaId)?.seenAtMs !== seenAtMs
+  }
+
+  /** To be called once with each page. */
+  read(gauges: ReplicaGauges, evidence: SlotEvidence): void {
+    const { replicaId } = evidence.ledger
     const seen = this.#seen.get(replicaId) ?? NOTHING_SEEN
-    if (gauges === undefined || gauges.seenAtMs === seen.seenAtMs) return
-    this.#seen.set(replicaId, learnSlots({ ...seen, slots: this.of(replicaId) }, gauges, evidence))
+    const slots = this.of(replicaId)
+    const learnt = learnSlots({ ...seen, slots }, gauges, evidence)
+    // What is only taken from the group goes on following it.
+    this.#seen.set(replicaId, learnt.slots === slots ? { ...learnt, slots: seen.slots } : learnt)
     this.#compare()
   }
 
-  /** It restarted or went away. What is known of the others, and last was of the last, holds for whoever comes. */
+  /** It restarted or went away. What is known of the others holds for whoever comes. */
   forget(replicaId: ReplicaId): void {
     this.#seen.delete(replicaId)
+    this.#compare()
   }
 
   /** Plain JSON, for people: of those that are known. */
@@ -93,7 +103,7 @@ export class GroupSlots {
       if (Number.isFinite(slots)) isKnown = true
       largest = Math.max(largest, Number.isFinite(slots) ? slots : mostRunning)
     }
-    if (isKnown) this.#largest = Math.ceil(largest)
+    this.#largest = isKnown ? Math.ceil(largest) : Number.POSITIVE_INFINITY
   }
 }
 
@@ -104,16 +114,22 @@ export class GroupSlots {
  */
 function learnSlots(known: BatchSlots, gauges: ReplicaGauges, evidence: SlotEvidence): BatchSlots {
   const { runningRequests: running, waitingRequests: waiting, seenAtMs } = gauges
-  const ours = evidence.ledger.inFlightSequences * evidence.instances
-  if (running + waiting > OURS_FACTOR * ours + OURS_MORE) return { ...known, seenAtMs }
+  const { ledger, instances } = evidence
+  const isOurs = running + waiting <= OURS_FACTOR * ledger.inFlightSequences + OURS_MORE
+  // What the other gates have there nobody knows.
+  if (!isOurs && instances === 1) return { ...known, seenAtMs }
   const mostRunning = Math.max(running, known.mostRunning * MOST_KEEP_RATIO)
-  const isMore = running > known.slots || (waiting === 0 && running >= known.slots)
-  const lyingSteps = isMore ? 0 : lyingStepsAfter(known.lyingSteps, mostRunning, gauges, evidence)
-  const timesMore = isMore ? known.timesMore + 1 : 0
-  let { slots } = known
-  if (isMore) slots = Math.min(running + 2 ** (timesMore - 1), 2 * slots)
-  else if (lyingSteps >= FULL_STEPS) slots = Math.max(1, running, Math.min(slots, Math.ceil(mostRunning)))
-  return { slots, seenAtMs, mostRunning, lyingSteps, timesMore }
+  const seen = { ...known, seenAtMs, mostRunning }
+  if (running > known.slots || (waiting === 0 && running >= known.slots)) {
+    const timesMore = known.timesMore + 1
+    const slots = Math.min(running + 2 ** (timesMore - 1), 2 * known.slots)
+    return { ...seen, slots, timesMore, lyingSteps: 0 }
+  }
+  const lyingSteps = lyingStepsAfter(known.lyingSteps * MOST_KEEP_RATIO, mostRunning, gauges, evidence)
+  if (lyingSteps < FULL_STEPS) return { ...seen, lyingSteps, timesMore: 0 }
+  // Evidence is used once: later pages may show fewer running for want of work.
+  const slots = Math.max(1, running, Math.min(known.slots, Math.ceil(mostRunning)))
+  return { ...seen, slots, timesMore: 0, lyingSteps: 0 }
 }
 
 function lyingStepsAfter(
@@ -123,11 +139,11 @@ function lyingStepsAfter(
   evidence: SlotEvidence,
 ): number {
   const { runningRequests, waitingRequests } = gauges
+  if (waitingRequests === 0 || !hasBegunNone(gauges, evidence)) return waitingRequests === 0 ? before : 0
   if (isOverdue(gauges, evidence)) return FULL_STEPS
-  if (waitingRequests === 0) return before
   const steps = lyingStepsOn(gauges, evidence)
   if (isNearMost(runningRequests, mostRunning)) return steps >= LYING_STEPS ? before + steps : before
-  // Where steps can be told, prompts lie while one is refilled too.
+  // A model that is believed tells steps well enough: prompts lie while a slot is filled anew, too.
   return evidence.isBelieved && steps >= LYING_STEPS ? before : 0
 }
 
@@ -137,30 +153,40 @@ function isNearMost(running: number, mostRunning: number): boolean {
 }
 
 /**
- * Steps of the streams there in which the first prompt was not begun, although all that was before it had been, while all
- * that has not begun waited. A prompt ahead takes the steps of its chunks, and one more where it begins within a chunk.
+ * Steps of the streams there in which the first prompt was not begun, although all that was before it had been. A prompt
+ * ahead takes the steps of its chunks, and one more where it begins within a chunk; so do those of other gates.
  */
-function lyingStepsOn(gauges: ReplicaGauges, evidence: SlotEvidence): number {
-  const { ledger, model } = evidence
-  const { head } = ledger
-  if (head === undefined || model.prefillEngines > 0 || !hasBegunNone(gauges, evidence)) return 0
-  const steps = ledger.eventsSince(head) / Math.max(1, ledger.visibleSequences)
+function lyingStepsOn({ runningRequests, seenAtMs }: ReplicaGauges, evidence: SlotEvidence): number {
+  const { ledger, model, instances, nowMs } = evidence
+  const { head, decodingSequences, visibleSequences } = ledger
+  if (model.prefillEngines > 0 || nowMs - seenAtMs > FRESH_MS) return 0
+  // Where no stream tells of steps, so many pages with prompts that wait beside the most must do.
+  if (decodingSequences > 0 && visibleSequences === 0) return LYING_STEPS
+  if (head === undefined || head.dispatchedAtMs > seenAtMs) return 0
+  // Something runs there that is not ours, and may be what is computed.
+  if (instances === 1 && runningRequests > decodingSequences) return 0
   const { promptsAhead = 0, tokensAhead = 0, uncachedTokens } = head
-  return steps - promptsAhead - 1 - (tokensAhead + uncachedTokens) / chunkTokens(ledger)
+  const own = promptsAhead + 1 + (tokensAhead + uncachedTokens) / chunkTokens(ledger)
+  return ledger.eventsSince(head) / Math.max(1, visibleSequences) - instances * own
 }
 
-/** A prompt there is overdue and the page says why: it counts as waiting, and so does all that came after it. */
-function isOverdue(gauges: ReplicaGauges, evidence: SlotEvidence): boolean {
-  if (!evidence.isBelieved || !hasBegunNone(gauges, evidence)) return false
-  return isHeadOverdue(evidence.ledger, gauges.seenAtMs)
+/** A prompt there should have been done long ago, while streams went on. */
+function isOverdue({ seenAtMs }: ReplicaGauges, { ledger, isBelieved }: SlotEvidence): boolean {
+  const { head, visibleSequences } = ledger
+  if (!isBelieved || head === undefined || !isHeadOverdue(ledger, seenAtMs)) return false
+  return visibleSequences === 0 || ledger.eventsSince(head) > 0
 }
 
-/** Of ours, and not for want of KV cache. A page that counts others beside says nothing of ours. */
+/**
+ * Of ours, and not for want of KV cache: all that has no token counts as waiting, and perhaps some of whom no token is
+ * ever seen. A page that counts others beside says nothing of ours.
+ */
 function hasBegunNone(
   { waitingRequests, kvUsageRatio = 0 }: ReplicaGauges,
   { ledger, instances }: SlotEvidence,
 ): boolean {
   if (kvUsageRatio >= FULL_KV_RATIO) return false
   const notBegun = ledger.inFlightSequences - ledger.decodingSequences
-  return instances > 1 ? waitingRequests >= notBegun : waitingRequests === notBegun
+  const unseen = ledger.decodingSequences - ledger.visibleSequences
+  return waitingRequests >= notBegun && (instances > 1 || waitingRequests <= notBegun + unseen)
 }

@@ -58,7 +58,7 @@ export class EngineGroup {
   #model: StepModel
   readonly ttft: Calibration = calibration()
   readonly tpot: Calibration = calibration()
-  readonly slots = new GroupSlots()
+  slots = new GroupSlots()
   readonly #pace: GroupPace = groupPace()
   readonly #members = new Map<ReplicaId, Member>()
   readonly #predictions = new PassingMap<PermitId, Prediction>()
@@ -83,6 +83,7 @@ export class EngineGroup {
     if (prefillEngines === this.#model.prefillEngines) return this
     this.#model = stepModel(this.#prior, prefillEngines)
     this.#members.clear()
+    this.slots = new GroupSlots()
     return this
   }
 

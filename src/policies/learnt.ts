@@ -97,18 +97,21 @@ export class Learnt {
     return remainingTokens(this.lengthsOf(offer), soFar, offer, quantile)
   }
 
-  /** Sequences that the engine runs at once: as configured, else as seen, else Infinity. */
+  /** Sequences that the engine runs at once: as configured, else as seen of it or of its like, else Infinity. */
   slots(ledger: ReplicaLedger): number {
     return ledger.report.limits.maxNumSeqs ?? this.groupOf(ledger).slots.of(ledger.replicaId)
   }
 
-  /** Takes new gauges once. `instances` gates share the engine. */
-  readGauges(ledger: ReplicaLedger, instances = 1): void {
-    const { gauges, limits, groupId } = ledger.report
+  /** Learns slots from new gauges, once. `instances` gates share the engine. */
+  readGauges(ledger: ReplicaLedger, instances: number, nowMs: Ms): void {
+    const { replicaId, report } = ledger
+    const { gauges, limits, groupId } = report
     if (gauges === undefined || limits.maxNumSeqs !== undefined) return
     const group = this.groupOf(ledger)
+    if (!group.slots.isNew(replicaId, gauges)) return
     const isBelieved = this.trust(groupId, gauges.seenAtMs) !== 'fallback'
-    group.slots.read({ ledger, model: group.modelOf(ledger.replicaId), isBelieved, instances })
+    const model = group.modelOf(replicaId)
+    group.slots.read(gauges, { ledger, model, isBelieved, instances, nowMs })
   }
 
   /** A permit was booked, whoever sent it. */

@@ -51,7 +51,7 @@ export function outlook(
   const group = learnt.groupOf(ledger)
   const model = group.modelOf(ledger.replicaId)
   const load = loadOf(model, ledger, nowMs)
-  learnt.readGauges(ledger, instances)
+  learnt.readGauges(ledger, instances, nowMs)
   const stepMs = decodeStepMs(model, ledger.inFlightSequences, ledger.contextTokens)
   const residents = residentsOf({ ledger, learnt, model, stepMs, nowMs }, residentsMs)
   return {

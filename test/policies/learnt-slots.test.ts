@@ -24,12 +24,13 @@ function show(
   learnt: Learnt,
   { ledger, nowMs }: ShownReplica,
   [runningRequests, waitingRequests]: readonly [running: number, waiting: number],
-  kvUsageRatio?: number,
+  { kvUsageRatio = 0, ageMs = 0, instances = 1 } = {},
 ): number {
-  const kv = kvUsageRatio === undefined ? {} : { kvUsageRatio }
-  const gauges = { runningRequests, waitingRequests, seenAtMs: nowMs, ...kv }
-  ledger.report = { ...ledger.report, gauges }
-  learnt.readGauges(ledger)
+  ledger.report = {
+    ...ledger.report,
+    gauges: { runningRequests, waitingRequests, kvUsageRatio, seenAtMs: nowMs - ageMs },
+  }
+  learnt.readGauges(ledger, instances, nowMs)
   return learnt.slots(ledger)
 }
 
@@ -83,14 +84,46 @@ describe('slots of an engine that goes on with answers and begins no prompt', ()
     expect(show(learnt, replica, [9, 4])).toBe(10)
   })
 
-  it.each<[string, readonly [number, number], number]>([
-    ['the page counts others beside ours', [5, 3], 0.2],
-    ['one of ours has begun', [6, 1], 0.2],
-    ['the KV cache is full', [5, 2], 0.97],
-  ])('are unknown when %s', (_, page, kvUsageRatio) => {
+  it.each<[string, readonly [number, number], Parameters<typeof show>[3]]>([
+    ['the page counts others that wait', [5, 3], {}],
+    ['the page counts others that run', [6, 2], {}],
+    ['one of ours has begun', [6, 1], {}],
+    ['the KV cache is full', [5, 2], { kvUsageRatio: 0.97 }],
+    ['the page is older than what the books say', [5, 2], { ageMs: 120 }],
+    ['other gates may have sent as much before it', [5, 2], { instances: 8 }],
+  ])('are unknown when %s', (_, page, how) => {
     const { learnt, replica, ids } = full(5, 2)
     replica.stream(ids, 8)
-    expect(show(learnt, replica, page, kvUsageRatio)).toBe(Number.POSITIVE_INFINITY)
+    expect(show(learnt, replica, page, how)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('are found by one of several gates, once the others can not have taken those steps', () => {
+    const { learnt, replica, ids } = full(5, 2)
+    replica.stream(ids, 16)
+    expect(show(learnt, replica, [11, 4], { instances: 2 })).toBe(11)
+  })
+
+  it('are found by pages alone where no answer streams', () => {
+    const { learnt, replica } = known()
+    const ids = Array.from({ length: 7 }, () => replica.send({ streamed: false }))
+    for (const id of ids) replica.assume(id)
+    const seen = [0, 1, 1].map((page) => {
+      replica.nowMs += page
+      return show(learnt, replica, [5, 2])
+    })
+    expect(seen).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 5])
+  })
+
+  it('do not sink with the load', () => {
+    const { learnt, replica, ids, lying } = full(16, 2)
+    replica.stream(ids, 8)
+    expect(show(learnt, replica, [16, 2])).toBe(16)
+    for (const id of [...lying, ...ids.splice(3)]) replica.end(id)
+    for (let page = 0; page < 300; page++) {
+      replica.stream(ids, 1)
+      show(learnt, replica, [3, 0])
+    }
+    expect(learnt.slots(replica.ledger)).toBe(16)
   })
 
   it('stay as they are on a page that counts far more than is ours there', () => {
@@ -108,30 +141,39 @@ describe('slots of an engine that goes on with answers and begins no prompt', ()
   })
 
   it('are more, and soon many more, when the engine runs more', () => {
-    const { learnt, replica, ids, lying } = full(5, 12)
+    const { learnt, replica, ids, lying } = full(20, 20)
     replica.stream(ids, 8)
-    expect(show(learnt, replica, [5, 12])).toBe(5)
+    expect(show(learnt, replica, [20, 20])).toBe(20)
     const seen = []
-    for (const id of lying.slice(0, 3)) {
-      replica.begin(id)
-      seen.push(show(learnt, replica, [replica.ledger.decodingSequences, 12]))
+    for (let page = 0; page < 3; page++) {
+      for (let n = 0; n < 2 ** page; n++) replica.begin(lying.shift() ?? 0)
+      seen.push(show(learnt, replica, [replica.ledger.decodingSequences, lying.length]))
     }
-    expect(seen).toEqual([7, 7, 9])
+    // One more than the 21 that run, two more than 23, four more than 27.
+    expect(seen).toEqual([22, 25, 31])
   })
 })
 
 describe('slots of engines that are alike', () => {
-  it('are those of the others for one of which nothing is known, and those of the last for whoever comes back', () => {
+  it('are those of the largest for one of which nothing is known, whatever becomes of that', () => {
     const { learnt, replica, ids } = full(5, 2)
+    const unlike = new ReplicaLedger(reportOf('r3', { limits: {}, groupId: 'unlike' }))
+    const other = new ShownReplica(learnt, { replicaId: 'r2', limits: {} })
     replica.stream(ids, 8)
     expect(show(learnt, replica, [5, 2])).toBe(5)
-    const other = new ReplicaLedger(reportOf('r2', { limits: {} }))
-    expect(learnt.slots(other)).toBe(5)
-    expect(learnt.slots(new ReplicaLedger(reportOf('r3', { limits: {}, groupId: 'unlike' })))).toBe(
-      Number.POSITIVE_INFINITY,
-    )
+    expect([learnt.slots(other.ledger), learnt.slots(unlike)]).toEqual([5, Number.POSITIVE_INFINITY])
+    // A page of its own that says nothing of its slots makes the number none of its own.
+    expect(show(learnt, other, [0, 0])).toBe(5)
+    for (const id of [...ids]) replica.end(id)
+    const more = Array.from({ length: 9 }, () => replica.send())
+    for (const id of more) replica.begin(id)
+    expect(show(learnt, replica, [9, 0])).toBe(10)
+    expect(learnt.slots(other.ledger)).toBe(10)
     learnt.reset('r1')
-    expect([learnt.slots(replica.ledger), learnt.slots(other)]).toEqual([5, 5])
+    expect([learnt.slots(replica.ledger), learnt.slots(other.ledger)]).toEqual([
+      Number.POSITIVE_INFINITY,
+      Number.POSITIVE_INFINITY,
+    ])
   })
 
   it('are no fewer than any of them was seen to run', () => {
@@ -150,13 +192,17 @@ describe('slots of an engine that lets a prompt lie', () => {
   /** After one page, read so long after two prompts were sent that should have had their first tokens within 40 ms. */
   function slotsSeen(page: readonly [running: number, waiting: number], afterMs: number): number {
     const { learnt, replica } = known()
-    for (let n = 0; n < STREAMS; n++) replica.begin(replica.send())
+    const ids = Array.from({ length: STREAMS }, () => replica.send())
+    for (const id of ids) replica.begin(id)
     replica.send()
     replica.send()
+    const sentAtMs = replica.nowMs
+    replica.stream(ids, 1)
+    replica.stream(ids, 1)
     const [runningRequests, waitingRequests] = page
-    const gauges = { runningRequests, waitingRequests, seenAtMs: replica.nowMs + afterMs }
+    const gauges = { runningRequests, waitingRequests, seenAtMs: sentAtMs + afterMs }
     replica.ledger.report = reportOf('r1', { limits: {}, gauges })
-    learnt.readGauges(replica.ledger)
+    learnt.readGauges(replica.ledger, 1, gauges.seenAtMs)
     return learnt.slots(replica.ledger)
   }
 
@@ -170,15 +216,27 @@ describe('slots of an engine that lets a prompt lie', () => {
     expect(slotsSeen([STREAMS + 1, 1], 200)).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('are unknown however often some wait beside as many that run, while no prompt is late', () => {
+  it('are unknown however often some wait beside as many that run, while each is begun within two steps', () => {
     const { learnt, replica } = known()
-    for (let n = 0; n < STREAMS; n++) replica.begin(replica.send())
-    for (let page = 1; page < 9; page++) {
-      const gauges = { runningRequests: STREAMS, waitingRequests: 2, seenAtMs: replica.nowMs + page }
-      replica.ledger.report = reportOf('r1', { limits: {}, gauges })
-      learnt.readGauges(replica.ledger)
+    const ids = Array.from({ length: STREAMS }, () => replica.send())
+    for (const id of ids) replica.begin(id)
+    for (let page = 0; page < 20; page++) {
+      const next = replica.send({ promptTokens: 10 })
+      replica.stream(ids, 1)
+      replica.stream(ids, 1)
+      show(learnt, replica, [STREAMS, 1])
+      replica.begin(next)
+      replica.end(next)
     }
     expect(learnt.slots(replica.ledger)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('are unknown when nothing came of its streams either: it stands still', () => {
+    const { learnt, replica } = known()
+    for (let n = 0; n < STREAMS; n++) replica.begin(replica.send())
+    replica.send()
+    replica.nowMs += 500
+    expect(show(learnt, replica, [STREAMS, 1])).toBe(Number.POSITIVE_INFINITY)
   })
 
   it('leave trust alone, for however long the engine stays full', () => {
