@@ -14,17 +14,16 @@ How to read it:
 - **1x** is the highest rate at which the bare fleet (round-robin, unbounded engine queues) keeps 90 % of requests good,
   found by bisection.
 - A request is **good** when it completes within the TTFT and the TPOT (or end-to-end) target of its class; a refused one
-  is bad. All figures are over requests *offered*. ± is the 95 % interval over seeds; differences are of pairs of equal seeds.
+  is bad. All figures are over requests *offered* that have a promise. ± is the 95 % interval over seeds; differences are of pairs of equal seeds.
 - **Every rival is tuned** for each scenario on another seed, one setting after the other over its range (\`--quick\`: once,
-  every second value where there are more than four). Sluice has no setting and starts with nothing learnt.
+  every second value where there are more than four; *Everyone*: every value, twice). Sluice has no setting and starts with nothing learnt.
 - **All are told** slots, KV size and token budget of the engines, prompt tokens are counted exactly, and the way to the
   engine takes no time; the scenario \`untold\` is without all that. Every class weighs 1. Targets are those of
-  \`src/sim/classes.ts\`. The first third of a run warms up and is not counted; of a trace all is.
+  \`src/sim/classes.ts\`; Mooncake's prompts have 250 ms more for each 1000 tokens. The first third of a run warms up and is not counted; of a trace all is.
 - The rival **scorpio** is a policy of a paper that borrows Sluice's predictions and is told the engine's step times, so
   that policies are compared and not predictors: nobody has it in the field. The others see what they would see.
 - The **best schedule found in hindsight** knows every answer's length and all arrivals, and chooses whom to refuse by
-  replaying the run within a fixed budget (\`--quick\`: one seed). It is no optimum: 100 % of it means that the search found
-  nothing better. The **certified bound** (U2) holds for every schedule but is
+  replaying the run within a fixed budget (\`--quick\`: one seed). It is no optimum. The **certified bound** (U2) holds for every schedule but is
   loose.`
 
 const START = /^(?=## )/m

@@ -75,6 +75,19 @@ export class DemandPrice {
     return this.#fills(bucketOf(demand), replicas, nowMs)
   }
 
+  /** How long until that is so no more, if nobody else comes, in ms; 0 when it is not so. Rather too long than too short. */
+  opensInMs(demand: Demand, replicas: number, nowMs: Ms): Ms {
+    if (!this.outprices(demand, replicas, nowMs)) return 0
+    let prefill = 0
+    let slot = 0
+    for (let bucket = 0; bucket < bucketOf(demand); bucket++) {
+      prefill += this.#prefillMs[bucket] ?? 0
+      slot += this.#slotMs[bucket] ?? 0
+    }
+    // What was learnt of room beyond the nominal fades as well.
+    return this.#memoryMs * Math.log(Math.max(prefill, slot) / (replicas * this.#memoryMs))
+  }
+
   /** True when all demand with a promise together fills `replicas` engines: nothing is left over. */
   takesAll(replicas: number, nowMs: Ms): boolean {
     return this.#fills(BUCKETS, replicas, nowMs)

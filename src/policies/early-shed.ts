@@ -99,6 +99,13 @@ export function outpricedJobs(
   })
 }
 
+/** How long until demand cheaper than the job's leaves room again, if nobody else comes, in ms; 0 for what it leaves now. */
+export function opensInMs(round: Round, job: Job, demands: ReadonlyMap<Waiter, Demand>): Ms {
+  const demand = demands.get(job.waiter)
+  if (demand === undefined) return 0
+  return round.learnt.price(round.pool).opensInMs(demand, round.views.length, round.nowMs)
+}
+
 /** True when a replica that has nothing to do would take the job now. */
 export function hasIdle({ views, nowMs }: Round, job: Job): boolean {
   return views.some((view) => isIdle(view) && takesNow(view, job, nowMs))

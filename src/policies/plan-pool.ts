@@ -12,7 +12,7 @@ import { isHeadLate } from '../estimate/ttft.ts'
 import { refusingGate } from './admission/gates.ts'
 import { takesNow } from './admission/state.ts'
 import type { Demand } from './demand-price.ts'
-import { hasIdle, leavesRoom, meansToSend, outpricedJobs, readDemands } from './early-shed.ts'
+import { hasIdle, leavesRoom, meansToSend, opensInMs, outpricedJobs, readDemands } from './early-shed.ts'
 import { type Job, jobOf, nextLossAtMs } from './job.ts'
 import { noReplica } from './no-replica.ts'
 import { hasRoom, type OpenReplica, openReplicas } from './open-replicas.ts'
@@ -62,14 +62,15 @@ function decide(planned: StandingPlan): Plan {
   const admitted = admission(planned)
   if (admitted !== undefined) return { intents: [admitted] }
   const outpriced = outpricedJobs(round, jobs, demands)
-  if (outpriced.length > 0) return { intents: outpriced.map((job) => shed(round, job, round.nowMs)) }
+  if (outpriced.length > 0) return { intents: outpriced.map((job) => shedUntilOpen(planned, job)) }
   return { intents: [], ...wake(planned) }
 }
 
 /** Whose time is over, or else whom the plan gives up for sure. */
-function refusals({ jobs, newcomers, plan, round }: StandingPlan): readonly Intent[] {
+function refusals(planned: StandingPlan): readonly Intent[] {
+  const { jobs, newcomers, plan, round } = planned
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
-  if (tooLate.length > 0) return tooLate.map((job) => shed(round, job, round.nowMs))
+  if (tooLate.length > 0) return tooLate.map((job) => shedUntilOpen(planned, job))
   const dropped = plan.dropped.filter((placed) => mayShed(round, placed))
   // No plan has looked at these yet, and no gate asks whether they would be in time.
   const hopeless = newcomers.filter((job) => mayBeTold(round, job) && isHopeless(round, job))
@@ -77,6 +78,11 @@ function refusals({ jobs, newcomers, plan, round }: StandingPlan): readonly Inte
     ...dropped.map(({ job, firstTokenAtMs }) => shed(round, job, firstTokenAtMs)),
     ...hopeless.map((job) => shed(round, job, round.nowMs)),
   ]
+}
+
+/** Of whom no plan says when its first token would come: it had better come back when cheaper demand has faded. */
+function shedUntilOpen({ round, demands }: StandingPlan, job: Job): Intent {
+  return shed(round, job, (job.deadlineAtMs ?? round.nowMs) + opensInMs(round, job, demands))
 }
 
 /** The first in line whom some replica takes: what floors owe, promises, newcomers, then what fills leftover room. */

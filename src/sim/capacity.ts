@@ -26,7 +26,10 @@ export interface CapacityOptions {
   readonly createScheduler?: () => Scheduler
   readonly faults?: readonly Fault[]
   readonly seed?: number
-  /** Arrivals of each trial last that long, its first quarter uncounted; default: all of the source, or 3000 of them. */
+  /**
+   * Arrivals of each trial last that long; default: all of the source, or 3000 of them. The first quarter warms up and is
+   * not counted, but of a source that ends by itself: its one burst may be there.
+   */
   readonly durationMs?: Ms
   readonly classes?: Readonly<Record<string, SloClass>>
   /** The share of judged requests that must be good, default 0.9. */
@@ -113,7 +116,7 @@ function attainmentAt(
   for (let attempt = 0; attempt < SEEDS_PER_RATE; attempt++) {
     const seed = (options.seed ?? 1) + attempt
     const result = run({ ...options, seed }, source, ratePerSec, durationMs, TRIAL_DRAIN_MS)
-    const { total } = summarize(result, durationMs / 4, durationMs)
+    const { total } = summarize(result, source.lengthMsAt === undefined ? durationMs / 4 : 0, durationMs)
     good += total.good
     bad += total.bad
   }

@@ -57,6 +57,26 @@ describe('the price of a place', () => {
     expect(price.outprices(dear, 1, 16_000)).toBe(false)
   })
 
+  it('opens again, if nobody else comes, no later than it says, and no sooner while all room is nominal', () => {
+    let outpriced = 0
+    fc.assert(
+      fc.property(fc.array(demand, { minLength: 100, maxLength: 200 }), demand, (demands, one) => {
+        const nowMs = demands.length
+        const openMs = priceAfter(demands).opensInMs(one, 1, nowMs)
+        expect(priceAfter(demands).outprices(one, 1, nowMs)).toBe(openMs > 0)
+        if (openMs === 0) return
+        outpriced++
+        expect(priceAfter(demands).outprices(one, 1, nowMs + openMs + 0.01)).toBe(false)
+        expect(priceAfter(demands).outprices(one, 1, nowMs + openMs - 0.01)).toBe(true)
+        const served = priceAfter(demands)
+        for (const each of demands.slice(0, 20)) served.served(each, 1, nowMs)
+        const laterMs = served.opensInMs(one, 1, nowMs)
+        expect(served.outprices(one, 1, nowMs + laterMs + 0.01)).toBe(false)
+      }),
+    )
+    expect(outpriced).toBeGreaterThan(10)
+  })
+
   it('leaves room for other work while all demand fits, and none once it does not', () => {
     const one = { prefillMs: 10, slotMs: 0, value: 1 }
     const price = new DemandPrice()
