@@ -24,11 +24,12 @@ export interface InFlight {
   contentEvents: number
   /** It streams, but nobody can read what: its tokens are not told. */
   opaque?: true
-  /** What it found before it when it was sent: prompts without first token, and their uncached tokens. */
-  promptsAhead?: number
+  /** Uncached tokens of the prompts without first token that it found there when it was sent. */
   tokensAhead?: Tokens
   /** Times that progress had been told there when it was sent. */
   tellsBefore?: number
+  /** It was the first there, and one behind it has begun to stream. */
+  overtaken?: true
 }
 
 /** Times that progress was told of which a ledger knows what came since. */
@@ -107,7 +108,6 @@ export class ReplicaLedger {
   }
 
   dispatch(inFlight: InFlight): void {
-    inFlight.promptsAhead = this.#prefilling.size
     inFlight.tokensAhead = this.#backlogTokens
     inFlight.tellsBefore = this.#tells
     this.#prefilling.set(inFlight.permitId, inFlight)
@@ -122,6 +122,9 @@ export class ReplicaLedger {
   firstToken(permitId: PermitId, nowMs: Ms): boolean {
     const inFlight = this.#prefilling.get(permitId)
     if (inFlight === undefined) return false
+    const { head } = this
+    // What does not stream is only taken to have begun.
+    if (head !== undefined && head !== inFlight && inFlight.offer.streamed) head.overtaken = true
     this.#leavePrefill(inFlight)
     inFlight.firstTokenAtMs = nowMs
     inFlight.lastTokenAtMs = nowMs

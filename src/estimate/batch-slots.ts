@@ -2,48 +2,56 @@
 import type { ReplicaLedger } from '../core/ledger.ts'
 import type { ReplicaGauges } from '../core/replica.ts'
 import type { ReplicaId } from '../core/request.ts'
-import type { Ms, Ratio } from '../core/units.ts'
+import type { Ms, Ratio, Tokens } from '../core/units.ts'
 import type { StepModel } from './step-model.ts'
 import { chunkTokens } from './step-windows.ts'
 import { isHeadOverdue } from './ttft.ts'
 
-/** The most that an engine ran is forgotten by this per page: half of it in a minute of two pages a second. */
+/** The most that an engine ran is forgotten by this per page, and so is evidence: half of it in a minute. */
 const MOST_KEEP_RATIO: Ratio = 0.994
 /** So near to the most counts as the most. */
 const FULL_RATIO: Ratio = 0.95
 /** From this many on one fewer also counts: of a full batch one has often just ended. */
-const SMALL_BATCH = 8
+const ONE_ENDED_FROM = 8
 /**
  * A prompt that waits for the running step is begun after one; so many say that it waits for something else. So many
  * over several pages are enough to call the engine full.
  */
-const LYING_STEPS = 3
+const UNBEGUN_STEPS = 3
 const FULL_STEPS = 6
+/** Prompt tokens that an engine computes in a step, at the least, when it does not tell. */
+const SMALL_CHUNK_TOKENS: Tokens = 512
 /** From here on it may be the KV cache that prompts wait for. */
 const FULL_KV_RATIO: Ratio = 0.95
-/** A page that counts more than so many times what is ours there, and so many on top, is not about ours, or lies. */
+/** A page that counts more than so many times what is ours there, and so many on top, is not about ours, or is wrong. */
 const OURS_FACTOR = 2
 const OURS_MORE = 4
 /** An older page is of another instant than the books that it is held against, in ms. */
 const FRESH_MS: Ms = 100
+/** Work without a promise never takes more of the slots. When so many run and nobody waits, one more is tried a minute. */
+const HELD_BACK_RATIO: Ratio = 0.8
+const TRY_MORE_MS: Ms = 60_000
 
 /** What the pages of one engine have shown. */
 interface BatchSlots {
   readonly slots: number
   readonly seenAtMs: Ms
   readonly mostRunning: number
-  /** Steps that prompts were seen to lie while it ran its most. */
-  readonly lyingSteps: number
+  /** Steps in which prompts were seen not to be begun while it ran its most. */
+  readonly unbegunSteps: number
   /** Pages in a row on which it ran more than it was believed to. */
   readonly timesMore: number
+  /** When it was last found full, or tried with one more. */
+  readonly fullAtMs: Ms
 }
 
 const NOTHING_SEEN: BatchSlots = {
   slots: Number.POSITIVE_INFINITY,
   seenAtMs: Number.NEGATIVE_INFINITY,
   mostRunning: 0,
-  lyingSteps: 0,
+  unbegunSteps: 0,
   timesMore: 0,
+  fullAtMs: Number.NEGATIVE_INFINITY,
 }
 
 /** What a page is held against. */
@@ -108,9 +116,9 @@ export class GroupSlots {
 }
 
 /**
- * What is believed after a page. An engine that is full shows the same number running, its most, each time that it lets
- * prompts lie; one that lets a prompt lie that it should have done long ago is full beyond doubt. Arrivals that merely
- * wait for the running step make any engine look full, with any number running.
+ * What is believed after a page. An engine that is full shows the same number running, its most, each time that it does
+ * not begin prompts; one that has not begun a prompt that it should have done long ago is full beyond doubt. Arrivals
+ * that merely wait for the running step make any engine look full, with any number running.
  */
 function learnSlots(known: BatchSlots, gauges: ReplicaGauges, evidence: SlotEvidence): BatchSlots {
   const { runningRequests: running, waitingRequests: waiting, seenAtMs } = gauges
@@ -120,72 +128,85 @@ function learnSlots(known: BatchSlots, gauges: ReplicaGauges, evidence: SlotEvid
   if (!isOurs && instances === 1) return { ...known, seenAtMs }
   const mostRunning = Math.max(running, known.mostRunning * MOST_KEEP_RATIO)
   const seen = { ...known, seenAtMs, mostRunning }
+  // More run than was believed, or all of it with nobody waiting: one more, then two, four, at most twice as many.
   if (running > known.slots || (waiting === 0 && running >= known.slots)) {
     const timesMore = known.timesMore + 1
     const slots = Math.min(running + 2 ** (timesMore - 1), 2 * known.slots)
-    return { ...seen, slots, timesMore, lyingSteps: 0 }
+    return { ...seen, slots, timesMore, unbegunSteps: 0 }
   }
-  const lyingSteps = lyingStepsAfter(known.lyingSteps * MOST_KEEP_RATIO, mostRunning, gauges, evidence)
-  if (lyingSteps < FULL_STEPS) return { ...seen, lyingSteps, timesMore: 0 }
-  // Evidence is used once: later pages may show fewer running for want of work.
-  const slots = Math.max(1, running, Math.min(known.slots, Math.ceil(mostRunning)))
-  return { ...seen, slots, timesMore: 0, lyingSteps: 0 }
+  const unbegunSteps = unbegunStepsAfter({ ...known, mostRunning }, gauges, evidence)
+  if (unbegunSteps >= FULL_STEPS) {
+    // Evidence is used once: later pages may show fewer running for want of work.
+    const slots = Math.max(1, running, Math.min(known.slots, Math.ceil(mostRunning)))
+    return { ...seen, slots, timesMore: 0, unbegunSteps: 0, fullAtMs: seenAtMs }
+  }
+  const mayTry = waiting === 0 && seenAtMs - known.fullAtMs > TRY_MORE_MS
+  const isTried = mayTry && running >= Math.floor(HELD_BACK_RATIO * known.slots)
+  const more = isTried ? { slots: known.slots + 1, fullAtMs: seenAtMs } : {}
+  return { ...seen, unbegunSteps, timesMore: 0, ...more }
 }
 
-function lyingStepsAfter(
-  before: number,
-  mostRunning: number,
-  gauges: ReplicaGauges,
-  evidence: SlotEvidence,
-): number {
+function unbegunStepsAfter(known: BatchSlots, gauges: ReplicaGauges, evidence: SlotEvidence): number {
   const { runningRequests, waitingRequests } = gauges
-  if (waitingRequests === 0 || !hasBegunNone(gauges, evidence)) return waitingRequests === 0 ? before : 0
-  if (isOverdue(gauges, evidence)) return FULL_STEPS
-  const steps = lyingStepsOn(gauges, evidence)
-  if (isNearMost(runningRequests, mostRunning)) return steps >= LYING_STEPS ? before + steps : before
-  // A model that is believed tells steps well enough: prompts lie while a slot is filled anew, too.
-  return evidence.isBelieved && steps >= LYING_STEPS ? before : 0
+  const { ledger, isBelieved } = evidence
+  const before = known.unbegunSteps * MOST_KEEP_RATIO
+  const isSeen = ledger.visibleSequences > 0
+  if (waitingRequests === 0) return isSeen ? before : 0
+  if (!hasBegunNone(gauges, evidence)) return 0
+  // It waits for something of its own: a grammar, an adapter, KV from elsewhere.
+  if (ledger.head?.overtaken === true) return before
+  if (isOverdue(gauges, evidence)) return Number.isFinite(known.slots) ? before + UNBEGUN_STEPS : FULL_STEPS
+  const steps = unbegunStepsOn(gauges, evidence)
+  if (isNearMost(runningRequests, known.mostRunning)) return steps >= UNBEGUN_STEPS ? before + steps : before
+  // Fewer run while a freed slot is filled anew, which takes nothing back of what is known. At a cold start it does:
+  // the most is what has come so far.
+  return isBelieved && isSeen && steps >= UNBEGUN_STEPS ? before : 0
 }
 
 function isNearMost(running: number, mostRunning: number): boolean {
-  const oneEnded = mostRunning >= SMALL_BATCH ? mostRunning - 1 : mostRunning
+  const oneEnded = mostRunning >= ONE_ENDED_FROM ? mostRunning - 1 : mostRunning
   return running >= Math.min(mostRunning * FULL_RATIO, oneEnded)
 }
 
 /**
- * Steps of the streams there in which the first prompt was not begun, although all that was before it had been. A prompt
- * ahead takes the steps of its chunks, and one more where it begins within a chunk; so do those of other gates.
+ * Steps of the streams there in which the first prompt was not begun, although all that was before it had been: less the
+ * steps that it and the prompts ahead of it may have taken, of every gate.
  */
-function lyingStepsOn({ runningRequests, seenAtMs }: ReplicaGauges, evidence: SlotEvidence): number {
+function unbegunStepsOn({ runningRequests, seenAtMs }: ReplicaGauges, evidence: SlotEvidence): number {
   const { ledger, model, instances, nowMs } = evidence
   const { head, decodingSequences, visibleSequences } = ledger
-  if (model.prefillEngines > 0 || nowMs - seenAtMs > FRESH_MS) return 0
+  if (model.prefillEngines > 0 || nowMs - seenAtMs > FRESH_MS || decodingSequences === 0) return 0
   // Where no stream tells of steps, so many pages with prompts that wait beside the most must do.
-  if (decodingSequences > 0 && visibleSequences === 0) return LYING_STEPS
+  if (visibleSequences === 0) return UNBEGUN_STEPS
   if (head === undefined || head.dispatchedAtMs > seenAtMs) return 0
   // Something runs there that is not ours, and may be what is computed.
   if (instances === 1 && runningRequests > decodingSequences) return 0
-  const { promptsAhead = 0, tokensAhead = 0, uncachedTokens } = head
-  const own = promptsAhead + 1 + (tokensAhead + uncachedTokens) / chunkTokens(ledger)
-  return ledger.eventsSince(head) / Math.max(1, visibleSequences) - instances * own
+  const { tokensAhead = 0, uncachedTokens } = head
+  const isTold = ledger.report.limits.maxNumBatchedTokens !== undefined
+  const chunk = isTold ? chunkTokens(ledger) : SMALL_CHUNK_TOKENS
+  const ownSteps = 1 + (tokensAhead + uncachedTokens) / chunk
+  return ledger.eventsSince(head) / visibleSequences - instances * ownSteps
 }
 
 /** A prompt there should have been done long ago, while streams went on. */
 function isOverdue({ seenAtMs }: ReplicaGauges, { ledger, isBelieved }: SlotEvidence): boolean {
   const { head, visibleSequences } = ledger
   if (!isBelieved || head === undefined || !isHeadOverdue(ledger, seenAtMs)) return false
-  return visibleSequences === 0 || ledger.eventsSince(head) > 0
+  return visibleSequences === 0 || ledger.eventsSince(head) >= UNBEGUN_STEPS * visibleSequences
 }
 
 /**
- * Of ours, and not for want of KV cache: all that has no token counts as waiting, and perhaps some of whom no token is
- * ever seen. A page that counts others beside says nothing of ours.
+ * True when the page counts every prompt of ours without a first token as waiting, so that none has been begun, and KV
+ * cache is left. It may also count those whose tokens nobody sees; more than these are somebody else's. An engine that
+ * does not tell its KV cache may wait for that.
  */
 function hasBegunNone(
-  { waitingRequests, kvUsageRatio = 0 }: ReplicaGauges,
+  { waitingRequests, kvUsageRatio = 1 }: ReplicaGauges,
   { ledger, instances }: SlotEvidence,
 ): boolean {
-  if (kvUsageRatio >= FULL_KV_RATIO) return false
+  const { kvCapacityTokens = Number.POSITIVE_INFINITY } = ledger.report.limits
+  const wantedRatio = (ledger.head?.offer.promptTokens ?? 0) / kvCapacityTokens
+  if (kvUsageRatio + wantedRatio >= FULL_KV_RATIO) return false
   const notBegun = ledger.inFlightSequences - ledger.decodingSequences
   const unseen = ledger.decodingSequences - ledger.visibleSequences
   return waitingRequests >= notBegun && (instances > 1 || waitingRequests <= notBegun + unseen)

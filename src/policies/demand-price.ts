@@ -84,8 +84,10 @@ export class DemandPrice {
       prefill += this.#prefillMs[bucket] ?? 0
       slot += this.#slotMs[bucket] ?? 0
     }
-    // What was learnt of room beyond the nominal fades as well.
-    return this.#memoryMs * Math.log(Math.max(prefill, slot) / (replicas * this.#memoryMs))
+    const nominals = Math.max(prefill, slot) / (replicas * this.#memoryMs)
+    // What was learnt of room beyond the nominal fades as well: by then it is no less than this.
+    const roomRatio = 1 + (this.#roomRatio - 1) * Math.exp(-Math.log(nominals) / ROOM_FADES)
+    return this.#memoryMs * Math.log(nominals / roomRatio)
   }
 
   /** True when all demand with a promise together fills `replicas` engines: nothing is left over. */

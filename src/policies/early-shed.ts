@@ -14,7 +14,8 @@ import type { VirtualStart } from './ordering/virtual-replica.ts'
 import { isIdle } from './outlook.ts'
 import type { Round } from './round.ts'
 
-const counted = keptBy<Waiter, true>()
+/** What each asked for when a plan last saw it. */
+const asked = keptBy<Waiter, Demand>()
 
 /** What each job asks of the engines where that is least; counts those seen for the first time into the price. */
 export function readDemands(
@@ -23,15 +24,16 @@ export function readDemands(
   starts: readonly VirtualStart[],
 ): ReadonlyMap<Waiter, Demand> {
   const demands = new Map<Waiter, Demand>()
-  const seen = counted(learnt)
+  const seen = asked(learnt)
   for (const planned of jobs) {
     const demand = leastDemand(planned, starts, state.instances)
     if (demand === undefined) continue
     const { waiter, deadlineAtMs } = planned.job
     demands.set(waiter, demand)
+    const isNew = !seen.has(waiter)
+    seen.set(waiter, demand)
     // A second attempt asks for what its first has asked for.
-    if (seen.has(waiter) || waiter.attempt > 1 || deadlineAtMs === undefined) continue
-    seen.set(waiter, true)
+    if (!isNew || waiter.attempt > 1 || deadlineAtMs === undefined) continue
     learnt.price(pool).arrived(demand, deadlineAtMs - waiter.offer.receivedAtMs, nowMs)
   }
   return demands
@@ -100,10 +102,9 @@ export function outpricedJobs(
 }
 
 /** How long until demand cheaper than the job's leaves room again, if nobody else comes, in ms; 0 for what it leaves now. */
-export function opensInMs(round: Round, job: Job, demands: ReadonlyMap<Waiter, Demand>): Ms {
-  const demand = demands.get(job.waiter)
-  if (demand === undefined) return 0
-  return round.learnt.price(round.pool).opensInMs(demand, round.views.length, round.nowMs)
+export function opensInMs({ learnt, pool, views, nowMs }: Round, { waiter }: Job): Ms {
+  const demand = asked(learnt).get(waiter)
+  return demand === undefined ? 0 : learnt.price(pool).opensInMs(demand, views.length, nowMs)
 }
 
 /** True when a replica that has nothing to do would take the job now. */

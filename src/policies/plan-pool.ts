@@ -62,15 +62,14 @@ function decide(planned: StandingPlan): Plan {
   const admitted = admission(planned)
   if (admitted !== undefined) return { intents: [admitted] }
   const outpriced = outpricedJobs(round, jobs, demands)
-  if (outpriced.length > 0) return { intents: outpriced.map((job) => shedUntilOpen(planned, job)) }
+  if (outpriced.length > 0) return { intents: outpriced.map((job) => shedUntilOpen(round, job)) }
   return { intents: [], ...wake(planned) }
 }
 
 /** Whose time is over, or else whom the plan gives up for sure. */
-function refusals(planned: StandingPlan): readonly Intent[] {
-  const { jobs, newcomers, plan, round } = planned
+function refusals({ jobs, newcomers, plan, round }: StandingPlan): readonly Intent[] {
   const tooLate = jobs.filter((job) => job.late && job.waiter.offer.slo.overload === 'shed')
-  if (tooLate.length > 0) return tooLate.map((job) => shedUntilOpen(planned, job))
+  if (tooLate.length > 0) return tooLate.map((job) => shedUntilOpen(round, job))
   const dropped = plan.dropped.filter((placed) => mayShed(round, placed))
   // No plan has looked at these yet, and no gate asks whether they would be in time.
   const hopeless = newcomers.filter((job) => mayBeTold(round, job) && isHopeless(round, job))
@@ -81,8 +80,8 @@ function refusals(planned: StandingPlan): readonly Intent[] {
 }
 
 /** Of whom no plan says when its first token would come: it had better come back when cheaper demand has faded. */
-function shedUntilOpen({ round, demands }: StandingPlan, job: Job): Intent {
-  return shed(round, job, (job.deadlineAtMs ?? round.nowMs) + opensInMs(round, job, demands))
+function shedUntilOpen(round: Round, job: Job): Intent {
+  return shed(round, job, (job.deadlineAtMs ?? round.nowMs) + opensInMs(round, job))
 }
 
 /** The first in line whom some replica takes: what floors owe, promises, newcomers, then what fills leftover room. */

@@ -5,8 +5,10 @@ import type { OverloadAction } from '../../src/core/request.ts'
 import type { TrustState } from '../../src/core/scheduler.ts'
 import { newWaiter } from '../../src/core/waiting-room.ts'
 import { isProbe } from '../../src/estimate/probe.ts'
-import { leavesRoom, outpricedJobs } from '../../src/policies/early-shed.ts'
+import { leavesRoom, opensInMs, outpricedJobs, readDemands } from '../../src/policies/early-shed.ts'
+import type { Job } from '../../src/policies/job.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
+import type { PlanJob } from '../../src/policies/ordering/moore-hodgson.ts'
 import { createSluice } from '../../src/policies/sluice.ts'
 import { inFlightOf, someOffer } from '../core/core-rig.ts'
 import { sloOf } from '../slo/facts.ts'
@@ -68,6 +70,23 @@ describe('a request that cheaper demand has outpriced', () => {
     expect(told.trusted).toBeGreaterThan(50)
     expect(told.cautious).toBeGreaterThan(50)
     expect(told.fallback).toBe(0)
+  })
+})
+
+describe('a request that waited in vain', () => {
+  it('is told when cheaper demand will have faded, though no plan holds it any more', () => {
+    const pool = `early-shed-${++pools}`
+    const round = roundOf([BUSY], { trust: 'trusted', pool })
+    const price = round.learnt.price(pool)
+    for (let i = 0; i < 100; i++) price.arrived({ prefillMs: 100, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+    const job = jobFor(someOffer({ slo: sloOf({ ttftMs: 500 }) }))
+    expect(opensInMs(round, job)).toBe(0)
+    const work = { replica: 0, prefillMs: 1500, pauseMs: 0, residenceMs: 0, sequences: 1 }
+    const planned = { job, value: 1, deadlineAtMs: NOW_MS, options: [work] } as unknown as PlanJob<Job>
+    readDemands(round, [planned], [{ prefillFreeAtMs: NOW_MS, slotsFreeAtMs: undefined }])
+    // Ten seconds of work, and that one's own, where four are remembered of one replica.
+    const expectedMs = 4000 * Math.log(10_000 / 4000)
+    expect(opensInMs(round, { ...job, deadlineAtMs: undefined } as Job)).toBeCloseTo(expectedMs, 6)
   })
 })
 

@@ -19,16 +19,27 @@ function known(maxNumSeqs?: number): { readonly learnt: Learnt; readonly replica
   return { learnt, replica }
 }
 
+interface PageHow {
+  readonly kvUsageRatio?: number | undefined
+  readonly ageMs?: number
+  readonly instances?: number
+}
+
 /** Shows it a page of that instant. */
 function show(
   learnt: Learnt,
   { ledger, nowMs }: ShownReplica,
   [runningRequests, waitingRequests]: readonly [running: number, waiting: number],
-  { kvUsageRatio = 0, ageMs = 0, instances = 1 } = {},
+  { kvUsageRatio = 0.2, ageMs = 0, instances = 1 }: PageHow = {},
 ): number {
   ledger.report = {
     ...ledger.report,
-    gauges: { runningRequests, waitingRequests, kvUsageRatio, seenAtMs: nowMs - ageMs },
+    gauges: {
+      runningRequests,
+      waitingRequests,
+      seenAtMs: nowMs - ageMs,
+      ...(Number.isNaN(kvUsageRatio) ? {} : { kvUsageRatio }),
+    },
   }
   learnt.readGauges(ledger, instances, nowMs)
   return learnt.slots(ledger)
@@ -89,6 +100,7 @@ describe('slots of an engine that goes on with answers and begins no prompt', ()
     ['the page counts others that run', [6, 2], {}],
     ['one of ours has begun', [6, 1], {}],
     ['the KV cache is full', [5, 2], { kvUsageRatio: 0.97 }],
+    ['nobody tells of the KV cache', [5, 2], { kvUsageRatio: Number.NaN }],
     ['the page is older than what the books say', [5, 2], { ageMs: 120 }],
     ['other gates may have sent as much before it', [5, 2], { instances: 8 }],
   ])('are unknown when %s', (_, page, how) => {
@@ -103,15 +115,34 @@ describe('slots of an engine that goes on with answers and begins no prompt', ()
     expect(show(learnt, replica, [11, 4], { instances: 2 })).toBe(11)
   })
 
+  it('are unknown while others pass the prompt: it waits for something of its own', () => {
+    const { learnt, replica, ids, lying } = full(5, 2)
+    replica.begin(lying.pop() ?? 0)
+    replica.stream(ids, 8)
+    expect(show(learnt, replica, [6, 1])).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('are tried with one more a minute where less than all is ever asked for', () => {
+    const { learnt, replica, ids, lying } = full(10, 2)
+    replica.stream(ids, 8)
+    expect(show(learnt, replica, [10, 2])).toBe(10)
+    for (const id of [...lying, ...ids.splice(8)]) replica.end(id)
+    const seen = [30_000, 31_000, 30_000, 31_000].map((afterMs) => {
+      replica.nowMs += afterMs
+      return show(learnt, replica, [8, 0])
+    })
+    expect(seen).toEqual([10, 11, 11, 12])
+  })
+
   it('are found by pages alone where no answer streams', () => {
     const { learnt, replica } = known()
     const ids = Array.from({ length: 7 }, () => replica.send({ streamed: false }))
     for (const id of ids) replica.assume(id)
-    const seen = [0, 1, 1].map((page) => {
-      replica.nowMs += page
-      return show(learnt, replica, [5, 2])
+    const pages = [2, 0, 2, 2, 2].map((waiting) => {
+      replica.nowMs += 1
+      return show(learnt, replica, [5, waiting])
     })
-    expect(seen).toEqual([Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 5])
+    expect(pages).toEqual([...Array(4).fill(Number.POSITIVE_INFINITY), 5])
   })
 
   it('do not sink with the load', () => {
@@ -198,9 +229,9 @@ describe('slots of an engine that lets a prompt lie', () => {
     replica.send()
     const sentAtMs = replica.nowMs
     replica.stream(ids, 1)
-    replica.stream(ids, 1)
+    replica.stream(ids, 3)
     const [runningRequests, waitingRequests] = page
-    const gauges = { runningRequests, waitingRequests, seenAtMs: sentAtMs + afterMs }
+    const gauges = { runningRequests, waitingRequests, kvUsageRatio: 0.2, seenAtMs: sentAtMs + afterMs }
     replica.ledger.report = reportOf('r1', { limits: {}, gauges })
     learnt.readGauges(replica.ledger, 1, gauges.seenAtMs)
     return learnt.slots(replica.ledger)

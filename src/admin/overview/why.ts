@@ -99,7 +99,7 @@ function refusal(reason: ShedReason, decision: DecisionRecord, nameOf: NameOf): 
   }
 }
 
-function unreachable({ candidates, offer, waitedMs, verdict }: DecisionRecord, nameOf: NameOf): string {
+function unreachable({ candidates, offer, waitedMs }: DecisionRecord, nameOf: NameOf): string {
   const target = targetOf(offer)
   const promise =
     target === undefined
@@ -114,8 +114,7 @@ function unreachable({ candidates, offer, waitedMs, verdict }: DecisionRecord, n
       : GATE_WORDS[best.gate]
     return `even the soonest replica, ${nameOf(best.replicaId)}, ${soonest}, past ${promise}`
   }
-  const missing = verdict.kind === 'shed' ? (verdict.retryAfterMs ?? 0) : 0
-  return `behind those who come first, its first token would have missed ${promise}${missing < 1 ? '' : ` by ${shownMs(missing)}`}`
+  return `behind those who come first, its first token would have missed ${promise}`
 }
 
 /** Why a replica was not taken. */

@@ -63,7 +63,7 @@ describe('why it was refused', () => {
   it('tells a queue before it, and time that has run out, from slow replicas', () => {
     const candidates = [view({ predictedTtftMs: 200, boundTtftMs: 220 })]
     expect(refused('slo_unreachable', { candidates }, 700)).toContain(
-      'behind those who come first, its first token would have missed the 450 ms that chat promises by 700 ms.',
+      'behind those who come first, its first token would have missed the 450 ms that chat promises. Room is expected in 700 ms.',
     )
     expect(refused('slo_unreachable', { candidates, waitedMs: 460 }, 0)).toBe(
       'Refused: 460 ms of waiting had used up the 450 ms that chat promises.',
