@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ReplicaLedger } from '../../src/core/ledger.ts'
-import { learnLength } from '../../src/estimate/output-length.ts'
+import { learnLength, remainingTokens } from '../../src/estimate/output-length.ts'
 import { cautiousDecodeStepMs, decodeStepMs, prefillStallMs } from '../../src/estimate/step-model.ts'
 import { chunkTokens } from '../../src/estimate/step-windows.ts'
 import { Learnt } from '../../src/policies/learnt.ts'
@@ -70,6 +70,61 @@ describe('the stall that streams can bear', () => {
       { numRuns: 200, seed: 5 },
     )
     expect(tight).toBeGreaterThan(30)
+  })
+})
+
+describe('the stall that a stream of unknown length can bear', () => {
+  type Fact = 'meanTokens' | 'sigma' | 'tpotMs' | 'pace'
+  /** Every stream is looked at after each so many tokens of its life. */
+  const EVERY = 7
+
+  /**
+   * Part of the looks after which a stream, delayed by all that it is said to bear, still keeps its pace at its end; and
+   * `worst` of those at one token that a hundred streams reach.
+   */
+  function keptOf({ meanTokens, sigma, tpotMs, pace }: Readonly<Record<Fact, number>>) {
+    const rng = new Rng(9)
+    const learnt = new Learnt({ g: PRIOR })
+    const offer = someOffer({ slo: sloOf({ tpotMs }) })
+    for (let i = 0; i < 2000; i++) learnLength(learnt.lengthsOf(offer), rng.logNormal(meanTokens, sigma), {})
+    let running = Array.from({ length: 4000 }, () => rng.logNormal(meanTokens, sigma))
+    const ledger = new ReplicaLedger(reportOf('r1'))
+    const inFlight = inFlightOf(1, offer)
+    ledger.dispatch(inFlight)
+    ledger.firstToken(1, 0)
+    const model = learnt.groupOf(ledger).modelOf('r1')
+    let [looks, asTold, byMedian, worst] = [0, 0, 0, 1]
+    for (let made = EVERY; ; made += EVERY) {
+      running = running.filter((tokens) => tokens > made)
+      if (running.length === 0) return { asTold: asTold / looks, byMedian: byMedian / looks, worst }
+      const nowMs = pace * tpotMs * made
+      ledger.progress(inFlight, EVERY, nowMs)
+      const stepMs = decodeStepMs(model, 1, ledger.contextTokens)
+      const slowMs = cautiousDecodeStepMs(model, 2, ledger.contextTokens)
+      const bankedMs = tpotMs * made - nowMs
+      const { slackMs } = residentsOf({ ledger, learnt, model, stepMs, nowMs }, 0)
+      expect(slackMs).toBeGreaterThan(bankedMs)
+      const left = remainingTokens(learnt.lengthsOf(offer), made, {}, 0.5)
+      const medianMs = bankedMs + left * (USE_RATIO * tpotMs - slowMs)
+      const inTime = (stallMs: number) =>
+        running.filter((tokens) => nowMs + stallMs + (tokens - made) * slowMs <= tpotMs * tokens).length
+      looks += running.length
+      asTold += inTime(slackMs)
+      if (running.length >= 100) worst = Math.min(worst, inTime(slackMs) / running.length)
+      byMedian += inTime(medianMs)
+    }
+  }
+
+  it.each([
+    { meanTokens: 300, sigma: 0.8, tpotMs: 20, pace: 0.9 },
+    { meanTokens: 150, sigma: 1, tpotMs: 40, pace: 1 },
+    { meanTokens: 600, sigma: 0.5, tpotMs: 15, pace: 0.8 },
+  ])('leaves 97 in 100 their pace, which the median length does not ($meanTokens)', (facts) => {
+    const { asTold, byMedian, worst } = keptOf(facts)
+    expect(asTold).toBeGreaterThanOrEqual(0.97)
+    expect(byMedian).toBeLessThan(0.7)
+    // Lengths are learnt in buckets a fifth wide: late in long answers, where one begins, less is sure.
+    expect(worst).toBeGreaterThan(0.65)
   })
 })
 
