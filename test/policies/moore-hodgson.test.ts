@@ -11,23 +11,48 @@ interface Task {
   readonly deadlineAtMs: number
   readonly residenceMs: number
   readonly sequences: number
+  readonly value: number
 }
 
-const task = fc.record({
+const TASK = {
   prefillMs: fc.integer({ min: 1, max: 40 }),
   deadlineAtMs: fc.integer({ min: 1, max: 150 }),
   residenceMs: fc.integer({ min: 0, max: 200 }),
   sequences: fc.integer({ min: 1, max: 3 }),
-})
-const tasks = fc
-  .array(task, { maxLength: 8 })
-  .map((rows) => rows.map((row, id) => ({ id, ...row })).toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs))
+  value: fc.integer({ min: 1, max: 9 }),
+}
+const byDeadline = (rows: readonly Omit<Task, 'id'>[]): Task[] =>
+  rows.map((row, id) => ({ id, ...row })).toSorted((a, b) => a.deadlineAtMs - b.deadlineAtMs)
+const tasks = fc.array(fc.record(TASK), { maxLength: 8 }).map(byDeadline)
+/** So many for the time there is that some have to go. */
+const crowd = fc
+  .array(
+    fc.record({
+      ...TASK,
+      prefillMs: fc.integer({ min: 10, max: 40 }),
+      deadlineAtMs: fc.integer({ min: 40, max: 90 }),
+    }),
+    { minLength: 5, maxLength: 7 },
+  )
+  .map(byDeadline)
 
-function jobs(rows: readonly Task[], machines: number): PlanJob<Task>[] {
+const worth = (row: Task) => row.value
+
+const alike = (rows: readonly Task[]) => rows.map((row) => ({ ...row, prefillMs: 20 }))
+
+/** The same values, the largest for the cheapest. */
+function agreeing(rows: readonly Task[]): Task[] {
+  const byCost = rows.toSorted((a, b) => a.prefillMs - b.prefillMs)
+  const values = rows.map(worth).toSorted((a, b) => b - a)
+  return rows.map((row) => ({ ...row, value: values[byCost.indexOf(row)] ?? 1 }))
+}
+
+/** All of the same value unless told. */
+function jobs(rows: readonly Task[], machines: number, worthOf = (_: Task) => 1): PlanJob<Task>[] {
   return rows.map((row) => ({
     job: row,
     deadlineAtMs: row.deadlineAtMs,
-    value: 1,
+    value: worthOf(row),
     options: Array.from({ length: machines }, (_, replica) => ({
       ...row,
       replica,
@@ -39,20 +64,20 @@ function jobs(rows: readonly Task[], machines: number): PlanJob<Task>[] {
 
 const FREE: VirtualStart = { prefillFreeAtMs: 0, slotsFreeAtMs: undefined }
 
-/** The largest set that can be in time on one machine, tried one by one in order of deadline. */
-function bestCount(rows: readonly Task[]): number {
+/** The most value that can be in time on one machine, each choice tried in order of deadline. */
+function mostValue(rows: readonly Task[], worthOf = (_: Task) => 1): number {
   let best = 0
   for (let mask = 0; mask < 1 << rows.length; mask++) {
     let endMs = 0
     let inTime = true
-    let count = 0
-    rows.forEach(({ prefillMs, deadlineAtMs }, index) => {
+    let value = 0
+    rows.forEach((row, index) => {
       if (((mask >> index) & 1) === 0) return
-      endMs += prefillMs
-      count++
-      if (endMs > deadlineAtMs) inTime = false
+      endMs += row.prefillMs
+      value += worthOf(row)
+      if (endMs > row.deadlineAtMs) inTime = false
     })
-    if (inTime) best = Math.max(best, count)
+    if (inTime) best = Math.max(best, value)
   }
   return best
 }
@@ -70,22 +95,23 @@ function replayed(plan: JobPlan<Task>, starts: readonly VirtualStart[]): Map<num
 }
 
 const SLOTS: VirtualStart = { prefillFreeAtMs: 5, slotsFreeAtMs: [0, 0, 30] }
+const FLEETS = [
+  ['one machine', [FREE]],
+  ['two machines', [FREE, FREE]],
+  ['machines with slots', [SLOTS, { prefillFreeAtMs: 0, slotsFreeAtMs: [10] }]],
+] as const
 
 describe('Moore and Hodgson’s rule', () => {
   it('I28 keeps as many jobs in time on one machine as brute force', () => {
     fc.assert(
       fc.property(tasks, (rows) => {
-        expect(mooreHodgson(jobs(rows, 1), [FREE]).kept.length).toBe(bestCount(rows))
+        expect(mooreHodgson(jobs(rows, 1), [FREE]).kept.length).toBe(mostValue(rows))
       }),
       { numRuns: 300 },
     )
   })
 
-  it.each([
-    ['one machine', [FREE]],
-    ['two machines', [FREE, FREE]],
-    ['machines with slots', [SLOTS, { prefillFreeAtMs: 0, slotsFreeAtMs: [10] }]],
-  ] as const)('I28 keeps nobody who would be late on %s, in the order given', (_, starts) => {
+  it.each(FLEETS)('I28 keeps nobody who would be late on %s, in the order given', (_, starts) => {
     fc.assert(
       fc.property(tasks, (rows) => {
         const plan = mooreHodgson(jobs(rows, starts.length), starts)
@@ -147,18 +173,63 @@ describe('Moore and Hodgson’s rule', () => {
 
   it('gives up the costliest for its worth', () => {
     const rows = [
-      { id: 0, prefillMs: 60, deadlineAtMs: 100, residenceMs: 0, sequences: 1 },
-      { id: 1, prefillMs: 50, deadlineAtMs: 101, residenceMs: 0, sequences: 1 },
+      { id: 0, prefillMs: 60, deadlineAtMs: 100, residenceMs: 0, sequences: 1, value: 4 },
+      { id: 1, prefillMs: 50, deadlineAtMs: 101, residenceMs: 0, sequences: 1, value: 1 },
     ]
-    const valued = jobs(rows, 1).map((one, index) => ({ ...one, value: index === 0 ? 4 : 1 }))
-    expect(mooreHodgson(valued, [FREE]).dropped.map(({ job }) => job.id)).toEqual([1])
+    expect(mooreHodgson(jobs(rows, 1, worth), [FREE]).dropped.map(({ job }) => job.id)).toEqual([1])
     expect(mooreHodgson(jobs(rows, 1), [FREE]).dropped.map(({ job }) => job.id)).toEqual([0])
   })
 
   it('leaves alone what may go nowhere', () => {
-    const [one] = jobs([{ id: 0, prefillMs: 1, deadlineAtMs: 9, residenceMs: 0, sequences: 1 }], 1)
+    const [one] = jobs([{ id: 0, prefillMs: 1, deadlineAtMs: 9, residenceMs: 0, sequences: 1, value: 1 }], 1)
     if (one === undefined) throw new Error('no job')
     expect(mooreHodgson([{ ...one, options: [] }], [FREE])).toEqual({ kept: [], dropped: [] })
+  })
+})
+
+describe('Moore and Hodgson’s rule among jobs of unlike value', () => {
+  it.each(FLEETS)('goes by how values stand to each other and not by their scale, on %s', (_, starts) => {
+    let telling = 0
+    fc.assert(
+      // Powers of two, so that nothing is rounded otherwise.
+      fc.property(crowd, fc.integer({ min: -20, max: 20 }), (rows, power) => {
+        const plan = mooreHodgson(jobs(rows, starts.length, worth), starts)
+        const scaled = (row: Task) => worth(row) * 2 ** power
+        expect(mooreHodgson(jobs(rows, starts.length, scaled), starts)).toEqual(plan)
+        const unvalued = mooreHodgson(jobs(rows, starts.length), starts)
+        if (JSON.stringify(plan) !== JSON.stringify(unvalued)) telling++
+      }),
+      { numRuns: 150, seed: 5 },
+    )
+    expect(telling).toBeGreaterThan(15)
+  })
+
+  it.each(FLEETS)('keeps the same when one of them is worth more, on %s', (_, starts) => {
+    fc.assert(
+      fc.property(crowd, fc.integer({ min: 2, max: 100 }), (rows, times) => {
+        const plan = mooreHodgson(jobs(rows, starts.length, worth), starts)
+        for (const { job } of plan.kept) {
+          const raised = (row: Task) => (row === job ? times * worth(row) : worth(row))
+          expect(mooreHodgson(jobs(rows, starts.length, raised), starts)).toEqual(plan)
+        }
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  // Lawler 1976: the rule is exact where no job that costs more is worth more; elsewhere it is a heuristic.
+  it.each([
+    ['all cost the same', alike],
+    ['the dearer are worth no more', agreeing],
+  ])('keeps as much value on one machine as brute force where %s', (_, made) => {
+    fc.assert(
+      fc.property(crowd.map(made), (rows) => {
+        const { kept } = mooreHodgson(jobs(rows, 1, worth), [FREE])
+        const value = kept.reduce((sum, { job }) => sum + worth(job), 0)
+        expect(value).toBe(mostValue(rows, worth))
+      }),
+      { numRuns: 300 },
+    )
   })
 })
 
