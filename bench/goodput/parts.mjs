@@ -4,7 +4,7 @@ import { ablationTable, everyoneTable } from './everyone-tables.mjs'
 import { carriedLoad, openScenario, runScenario, tuneArm } from './grid.mjs'
 import { classTable, scenarioTable, shortTable } from './grid-tables.mjs'
 import { besideBest, runOverall } from './robustness.mjs'
-import { CORE, FACTORS, FAULTS, ROBUSTNESS, TENANTS, TRACES, UNTRUSTED } from './scenarios.mjs'
+import { COLD, CORE, FACTORS, FAULTS, ROBUSTNESS, TENANTS, TRACES, UNTRUSTED } from './scenarios.mjs'
 import { boundsOf, schedulesOf } from './search.mjs'
 import {
   besideTable,
@@ -171,8 +171,7 @@ async function robustness({ pool, plan, arms, only }) {
 }
 
 async function cold({ pool, plan, only }) {
-  const scenarios = wanted(ROBUSTNESS, only).filter(({ faults }) => faults === undefined)
-  const results = await inTurn(scenarios, (scenario) => coldStart(pool, scenario, plan))
+  const results = await inTurn(wanted(COLD, only), (scenario) => coldStart(pool, scenario, plan))
   return { results, tables: [coldTable(results, plan.cold)] }
 }
 

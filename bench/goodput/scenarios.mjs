@@ -17,6 +17,9 @@ const A100 = {
   engine: { maxNumBatchedTokens: 2048 },
 }
 
+/** As a proxy without any setting sees it: no limit is told, prompts are estimated, and the engine is not next door. */
+const UNTOLD = { limitsKnown: false, promptErrorRatio: 0.2, networkMs: 2 }
+
 /** In each 20 s, 5 s have 2.5 times the mean rate. */
 const BURST = { rhythm: { kind: 'onOff', onMs: 5000, offMs: 15_000, onRatio: 2.5 } }
 
@@ -39,8 +42,7 @@ export const FACTORS = [
   scenario('burst', { arrivals: BURST }),
   scenario('chunk-512', { engine: { maxNumBatchedTokens: 512 } }),
   scenario('chunk-2048', { engine: { maxNumBatchedTokens: 2048 } }),
-  // As a proxy without any setting sees it: no limit is told, prompts are estimated, and the engine is not next door.
-  scenario('untold', { sight: { limitsKnown: false, promptErrorRatio: 0.2, networkMs: 2 } }),
+  scenario('untold', { sight: UNTOLD }),
 ]
 
 /** Public traces on one replica, by the names that they have in the folder that is offered; `rows`: that many of them. */
@@ -74,6 +76,12 @@ export const ROBUSTNESS = [
   scenario('mixed-replica-slows', {
     faults: [{ kind: 'slow', replicaIndex: 0, speedRatio: 0.5, fromRatio: 0.5 }],
   }),
+]
+
+/** Where everything starts anew: the workloads of a sound fleet, and the mix again on engines that tell nothing. */
+export const COLD = [
+  ...ROBUSTNESS.filter(({ faults }) => faults === undefined),
+  small('mixed-engines-tell-nothing', { sight: UNTOLD }),
 ]
 
 /** Workloads on engines whose prefill steps are long, for what holds work while no prediction is believed. */
@@ -120,7 +128,7 @@ export const FAULTS = [
 
 /** Every scenario's name. */
 export const scenarioIds = () => {
-  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, ...TENANTS, ...UNTRUSTED, ...FAULTS]
+  const all = [...CORE, ...FACTORS, ...TRACES, ...ROBUSTNESS, ...COLD, ...TENANTS, ...UNTRUSTED, ...FAULTS]
   return [...new Set(all.map(({ id }) => id))]
 }
 
