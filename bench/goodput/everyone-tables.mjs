@@ -1,6 +1,6 @@
 /** Everyone beside ours: rivals and ours without a part each, on one scenario, and what each part is worth by workload. */
 import { armOf, OURS, shownSetting } from './arms.mjs'
-import { armsOf, classShares, foundBest, loadsOf, titleOf, valuesOf } from './grid-tables.mjs'
+import { armsOf, classShares, effortOf, foundBest, loadsOf, titleOf, valuesOf } from './grid-tables.mjs'
 import { margin, percent, spread } from './layout.mjs'
 import { meanOf, pairedDifference } from './stats.mjs'
 
@@ -73,8 +73,11 @@ function hindsightRows({ rows, schedules = [], bounds = [] }, loads) {
   ]
   if (schedules.length === 0) return []
   return [
-    row('(hindsight)', 'the best schedule found with everything known', schedules, (cell) =>
-      foundBest(rows, cell),
+    row(
+      '(hindsight)',
+      `the best schedule found with everything known (${effortOf(schedules)})`,
+      schedules,
+      (cell) => foundBest(rows, cell),
     ),
     row('(bound)', 'certified: no schedule passes it', bounds, ({ bound }) => bound),
   ]

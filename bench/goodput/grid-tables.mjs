@@ -82,7 +82,7 @@ function hindsightRows({ rows, bounds = [], schedules = [] }, cells) {
   if (schedules.length > 0) {
     const best = (load) => at(schedules, load).map((one) => foundBest(rows, one))
     lines.push([
-      'best schedule found in hindsight',
+      `best schedule found in hindsight (${effortOf(schedules)})`,
       ...cells((load) => (best(load).length === 0 ? undefined : spread(meanOf(best(load))))),
       '',
       '',
@@ -99,6 +99,16 @@ function hindsightRows({ rows, bounds = [], schedules = [] }, cells) {
     ])
   }
   return lines
+}
+
+/** How hard was looked in these cells, e.g. `5 starts, 7 to 9 moves`. */
+export function effortOf(schedules) {
+  const told = ['starts', 'moves'].map((what) => {
+    const counts = schedules.map((one) => one[what])
+    const [least, most] = [Math.min(...counts), Math.max(...counts)]
+    return `${least === most ? '' : `${least} to `}${most} ${what}`
+  })
+  return told.join(', ')
 }
 
 /** What any run of that cell reached, the search or an arm. */

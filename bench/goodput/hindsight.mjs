@@ -12,8 +12,8 @@ const TAKE_BACK_EVERY = 3
 
 /**
  * `judged` and `costs` are by request; `starts` are `{ base, excluded }` with `excluded` by request; `replay(base,
- * excluded)` resolves to `{ good, flags }`, the count and which. Resolves to the best `{ good, base, excluded }` and how
- * many replays it took.
+ * excluded)` resolves to `{ good, flags }`, the count and which. Resolves to the best `{ good, base, excluded }` with the
+ * numbers of starts and of moves after them that were replayed.
  */
 export async function searchSchedule({ judged, costs, starts, replay, budget }) {
   const opening = starts.slice(0, Math.max(1, budget))
@@ -36,7 +36,8 @@ export async function searchSchedule({ judged, costs, starts, replay, budget }) 
     if (next.good > best.good) best = next
     else ratios[move] /= 2
   }
-  return { good: best.good, base: best.base, excluded: best.excluded, replays }
+  const { good, base, excluded } = best
+  return { good, base, excluded, starts: tried.length, moves: replays - tried.length }
 }
 
 const otherOf = (move) => (move === 'giveUp' ? 'takeBack' : 'giveUp')

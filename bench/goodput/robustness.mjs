@@ -74,7 +74,7 @@ function hindsightOf({ scenario, rows, schedules = [], bounds = [] }, rival, loa
   const bound = over(bounds, (cell) => cell.bound)
   const searched = rows.filter(({ seed }) => seeds.includes(seed))
   const reached = mean(scoresOf(searched, rival, scenario.id, loads))
-  return { attained, bound, ratio: attained / reached, mostRatio: bound / reached }
+  return { attained, bound, ratio: attained / reached, mostRatio: bound / reached, schedules }
 }
 
 /** Worst and mean over workloads of an arm's score over the best rival's of each: `{ worst, mean, at }`. */

@@ -12,7 +12,7 @@ export function boundsOf(pool, opened, { loads, seeds }) {
   return eachCell(loads, seeds, async (load, seed) => pool.run('bound', runSpec(opened, load, seed)))
 }
 
-/** The best schedule found for each load and seed: `{ load, seed, attained, replays, base }`. */
+/** The best schedule found for each load and seed: `{ load, seed, attained, starts, moves, base }`. */
 export function schedulesOf(pool, opened, tuned, { loads, seeds, replays }) {
   return eachCell(loads, seeds, (load, seed) => bestSchedule(pool, opened, tuned, { load, seed, replays }))
 }
@@ -48,7 +48,8 @@ async function bestSchedule(pool, opened, tuned, { load, seed, replays }) {
     },
   })
   const count = judged.filter(Boolean).length
-  return { attained: count === 0 ? 1 : found.good / count, replays: found.replays, base: found.base.arm }
+  const { good, starts, moves, base } = found
+  return { attained: count === 0 ? 1 : good / count, starts, moves, base: base.arm }
 }
 
 /** The strongest rival, where it was tuned: it is slow to replay. */

@@ -1,6 +1,6 @@
 /** Robustness, cold start, faults and tenants as tables. */
 import { BARE, OURS, shownSetting } from './arms.mjs'
-import { armsOf, loadsOf, valuesOf } from './grid-tables.mjs'
+import { armsOf, effortOf, loadsOf, valuesOf } from './grid-tables.mjs'
 import { margin, percent, spread } from './layout.mjs'
 import { overWorkloads, scoresOf } from './robustness.mjs'
 import { jainIndex, meanOf, pairedDifference } from './stats.mjs'
@@ -69,8 +69,9 @@ function headroomNote(beside) {
   const searched = beside.flatMap(({ hindsight }) => hindsight ?? [])
   if (searched.length === 0) return []
   const mean = (field) => meanOf(searched.map((one) => one[field])).mean.toFixed(3)
+  const effort = effortOf(searched.flatMap(({ schedules }) => schedules))
   return [
-    `Hindsight: the best schedule found with everything known, on as many seeds as were searched. The mean ratio would be ${mean('ratio')} with it, and ${mean('mostRatio')} at the certified bound, which no schedule passes.`,
+    `Hindsight: the best schedule found with everything known (${effort} a cell), on as many seeds as were searched. The mean ratio would be ${mean('ratio')} with it, and ${mean('mostRatio')} at the certified bound, which no schedule passes.`,
   ]
 }
 

@@ -235,6 +235,12 @@ describe('the tables', () => {
     expect(rows.find(([name]) => name === 'best rival')?.slice(1, 3)).toEqual(['round-robin', 'limit'])
   })
 
+  it('say how hard hindsight was searched for', () => {
+    const schedules = [7, 9].map((moves, at) => ({ load: at + 1, seed: 1, attained: 1, starts: 5, moves }))
+    const names = bench.scenarioTable({ ...RESULTS[0], schedules }).rows.map(([name]) => name)
+    expect(names).toContain('best schedule found in hindsight (5 starts, 7 to 9 moves)')
+  })
+
   it('say the same as text and as Markdown', () => {
     const table = {
       title: 'T',
@@ -285,11 +291,12 @@ describe('everyone', () => {
   it('has below it what hindsight reached on the seeds that were searched', () => {
     const searched = {
       ...won,
-      schedules: [{ load: 2, seed: 1, attained: 0.991 }],
+      schedules: [{ load: 2, seed: 1, attained: 0.991, starts: 5, moves: 9 }],
       bounds: [{ load: 2, seed: 1, bound: 1 }],
     }
     const { head, rows } = bench.everyoneTable(searched, parts)
     expect(rows.every((row) => row.length === head.length)).toBe(true)
+    expect(rows.at(-2)?.[1]).toContain('(5 starts, 9 moves)')
     expect(rows.slice(-2).map((row) => row.slice(2, 6))).toEqual([
       ['', '', '99.1', '+9.0'],
       ['', '', '100.0', '+9.9'],
@@ -384,7 +391,7 @@ describe('robustness', async () => {
     const [, lost] = RESULTS
     const searched = {
       ...lost,
-      schedules: [{ load: 2, seed: 1, attained: 0.8 }],
+      schedules: [{ load: 2, seed: 1, attained: 0.8, starts: 3, moves: 2 }],
       bounds: [{ load: 2, seed: 1, bound: 0.9 }],
     }
     const [row] = besideBest([searched], 'sluice', ['limit'], [2])
@@ -396,6 +403,7 @@ describe('robustness', async () => {
     expect(besideBest([worse], 'sluice', ['limit'], [2])[0]?.hindsight?.attained).toBeCloseTo(0.701, 9)
     const { rows, notes } = besideTable(besideBest([searched], 'sluice', ['limit'], [2]), [2])
     expect(rows[0]?.slice(4, 7)).toEqual(['80.0', '1.141', '90.0'])
+    expect(notes.at(-1)).toContain('(3 starts, 2 moves a cell)')
     expect(notes.at(-1)).toContain('1.141 with it, and 1.284 at the certified bound')
   })
 
