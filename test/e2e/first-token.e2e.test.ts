@@ -5,6 +5,22 @@ import { until } from '../support/deadline.ts'
 import { type Rig, startRig } from '../support/edge-rig.ts'
 import { ManualClock } from '../support/manual-clock.ts'
 import type { RawClient } from '../support/raw-client.ts'
+import {
+  CHAT,
+  COMPLETION,
+  DONE,
+  data,
+  delta,
+  GENERATE,
+  MESSAGE_END,
+  MESSAGES,
+  named,
+  RESPONSE_END,
+  RESPONSES,
+  type StreamedRequest,
+  TEN_TOKENS,
+  text,
+} from '../support/route-streams.ts'
 import { chatChunk, type ScriptedExchange } from '../support/scripted-engine.ts'
 
 let rig: Rig
@@ -22,25 +38,12 @@ async function send(exchange: ScriptedExchange, bytes: string): Promise<void> {
   await until(() => rig.upstreamBytes >= before + Buffer.byteLength(bytes), `the relay to read ${bytes}`)
 }
 
-const data = (payload: unknown): string => `data: ${JSON.stringify(payload)}\n\n`
-const named = (event: string, payload: object): string =>
-  `event: ${event}\ndata: ${JSON.stringify({ type: event, ...payload })}\n\n`
-const delta = (fields: object): string => data(chatChunk(fields))
-const text = (fields: object): string =>
-  data({ object: 'text_completion', choices: [{ index: 0, ...fields }] })
-const DONE = 'data: [DONE]\n\n'
-
-const CHAT = { path: '/v1/chat/completions', body: { model: 'tiny', stream: true, messages: [] } }
-const COMPLETION = { path: '/v1/completions', body: { model: 'tiny', stream: true, prompt: 'Hi' } }
-const MESSAGES = { path: '/v1/messages', body: { model: 'tiny', stream: true, max_tokens: 9, messages: [] } }
-const RESPONSES = { path: '/v1/responses', body: { model: 'tiny', stream: true, input: 'Hi' } }
-const GENERATE = { path: '/generate_stream', body: { inputs: 'Hi' } }
-const MESSAGE_END = named('message_stop', {})
-const RESPONSE_END = named('response.completed', { response: {} })
-
-async function begin(request: { path: string; body: object }): Promise<[RawClient, ScriptedExchange]> {
+async function begin(
+  request: StreamedRequest,
+  engineAt = request === GENERATE ? 1 : 0,
+): Promise<[RawClient, ScriptedExchange]> {
   const client = rig.client().send(request)
-  const exchange = await rig.engines[request === GENERATE ? 1 : 0]?.nextRequest()
+  const exchange = await rig.engines[engineAt]?.nextRequest()
   if (exchange === undefined) throw new Error('no engine')
   return [client, exchange.head()]
 }
@@ -243,5 +246,26 @@ describe('the time per output token', () => {
     const exchange = await stream(4, 10, () => delta({ content: ' x' }))
     exchange.done()
     expect(await settled(reader)).toMatchObject({ outputTokens: 4, countedBy: 'events', tpotMs: 10 })
+  })
+})
+
+describe('the same timing', () => {
+  it.each(TEN_TOKENS)('is the same figures, counted by usage, on $on', async (told) => {
+    await rig.close()
+    rig = await startRig({ clock, engineKind: told.kind })
+    const [client, exchange] = await begin(told.request, 0)
+    clock.advance(5)
+    await send(exchange, told.opening)
+    clock.advance(795)
+    for (let index = 0; index < 9; index += 1) {
+      await send(exchange, told.token)
+      clock.advance(40)
+    }
+    await send(exchange, told.last)
+    clock.advance(300)
+    exchange.end()
+    const { ttftMs, tpotMs, outputTokens, countedBy } = await settled(client)
+    const seen = { ttftMs, tpotMs, outputTokens, countedBy }
+    expect(seen).toEqual({ ttftMs: 800, tpotMs: 40, outputTokens: 10, countedBy: 'usage' })
   })
 })
