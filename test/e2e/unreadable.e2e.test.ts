@@ -48,6 +48,21 @@ describe('headers', () => {
     expect(rig.rejections).toEqual(['request_timeout'])
   })
 
+  it('that trickle, each byte soon after the one before, are a 408 all the same', async () => {
+    await start({ server: quick })
+    const begun = `${HEAD}x-slow: `
+    const client = rig.client().raw(begun)
+    // Far more than there is time for: it ends when the connection does.
+    const trickle = client.trickle('x'.repeat(10_000), { everyMs: 5 })
+    await client.waitStatus(408)
+    await client.waitEnded()
+    await trickle
+    // Twenty are due in the time; a limit that each byte begins anew would see many more.
+    expect(client.socket.bytesWritten - begun.length).toBeLessThan(80)
+    expect(client.json).toMatchObject({ error: { code: 'request_timeout' } })
+    expect(rig.rejections).toEqual(['request_timeout'])
+  })
+
   it('that never begin end the connection without a word, which nobody could place', async () => {
     await start({ server: quick })
     const client = await rig.client().connected()
