@@ -11,6 +11,7 @@ afterEach(() => rig.close())
 const MODES = ['enforce', 'shadow', 'off'] as const
 const yaml = (mode: string) => `mode: ${mode}\nauth: none\ndefault_class: agent\n`
 const chats = (engine: ScriptedEngine) => engine.requests.filter(({ path }) => path.includes('/chat/')).length
+const looks = (engine: ScriptedEngine) => engine.requests.filter(({ path }) => path === '/metrics').length
 
 /** Sends a burst, answers it when all of it is at the engines, and returns how many each of them got. */
 async function burst(count: number): Promise<readonly number[]> {
@@ -45,6 +46,45 @@ describe.each(MODES)('in mode %s', (mode) => {
     }
     expect(rig.running.runtime.gate.counts).toMatchObject({ offered: 18, settled: 18, shed: 0 })
   })
+
+  it('an engine whose page hangs has its half of a burst, as has one whose page comes', async () => {
+    rig = await startSluiceRig({ engines: 2, yaml: yaml(mode) })
+    const [blind, seen] = rig.engines
+    if (blind === undefined || seen === undefined) throw new Error('no engines')
+    blind.on('/metrics', () => undefined)
+    const [unanswered, answered] = [looks(blind), looks(seen)]
+    await until(() => looks(blind) > unanswered && looks(seen) > answered + 1, 'a look in vain')
+    expect(await burst(8)).toEqual([4, 4])
+    expect(rig.running.runtime.gate.counts).toMatchObject({ offered: 8, settled: 8, shed: 0 })
+  })
+})
+
+it('lets no more in than an engine has slots, though its page lags by 18 s and shows none taken', async () => {
+  const [slots, count] = [4, 50]
+  const patient = '{ ttft: 60s, overload: wait, max_wait: 10m }'
+  const classes = `classes: { patient: ${patient} }\ndefault_class: patient\n`
+  rig = await startSluiceRig({ slots, yaml: `mode: enforce\nauth: none\n${classes}` })
+  const { engine } = rig
+  const { fleet, gate } = rig.running.runtime
+  engine.page(({ open }) => vllmPage({ running: open }), { lagMs: 18_000 })
+  const clients = Array.from({ length: count }, () => rig.chat())
+  const running: ScriptedExchange[] = []
+  for (let taken = 0; taken < count; taken += 1) {
+    const exchange = await engine.nextRequest()
+    running.push(exchange.head().token())
+    if (running.length < slots) continue
+    if (taken < slots) {
+      await until(() => gate.state.waiting.requests === count - slots, 'all others to wait')
+      const before = looks(engine)
+      await until(() => looks(engine) > before + 1, 'the page to be read while every slot is taken')
+      expect(fleet.reports()[0]?.gauges?.runningRequests).toBe(0)
+    }
+    running.shift()?.finish().done()
+  }
+  for (const exchange of running) exchange.finish().done()
+  for (const client of clients) expect((await client.waitComplete()).status).toBe(200)
+  for (const client of clients) client.leave()
+  expect(engine.peakConcurrency).toBe(slots)
 })
 
 it('shows no KV figure for an engine that has none', async () => {

@@ -13,6 +13,8 @@ export interface SluiceRigOptions {
   readonly engines?: number
   /** Lines of YAML beside `listen`, `admin` and `models`. */
   readonly yaml?: string
+  /** Sequences that each engine is said to run at once; learnt when not told. */
+  readonly slots?: number
   readonly clock?: Clock
   /** Empty unless told. */
   readonly env?: Readonly<Record<string, string | undefined>>
@@ -23,11 +25,13 @@ export class SluiceRig {
   readonly running: Running
   readonly path: string
   readonly #folder: string
+  readonly #slots: number | undefined
 
-  constructor(engines: readonly ScriptedEngine[], running: Running, folder: string) {
+  constructor(engines: readonly ScriptedEngine[], running: Running, folder: string, slots?: number) {
     this.engines = engines
     this.running = running
     this.#folder = folder
+    this.#slots = slots
     this.path = join(folder, 'sluice.yaml')
   }
 
@@ -51,7 +55,7 @@ export class SluiceRig {
 
   /** Writes the file anew, for a reload. */
   async rewrite(yaml: string): Promise<void> {
-    await writeFile(this.path, fileText(this.engines, yaml))
+    await writeFile(this.path, fileText(this.engines, yaml, this.#slots))
   }
 
   async close(): Promise<void> {
@@ -77,7 +81,7 @@ export async function startSluiceRig(options: SluiceRigOptions = {}): Promise<Sl
   )
   const folder = await mkdtemp(join(tmpdir(), 'sluice-e2e-'))
   const path = join(folder, 'sluice.yaml')
-  await writeFile(path, fileText(engines, options.yaml ?? 'mode: enforce\nauth: none\n'))
+  await writeFile(path, fileText(engines, options.yaml ?? 'mode: enforce\nauth: none\n', options.slots))
   const loaded = await readConfig(path, { env: {} })
   if (!loaded.ok) throw new Error(JSON.stringify(loaded.problems))
   const anywhere = { host: '127.0.0.1', port: 0 }
@@ -90,7 +94,7 @@ export async function startSluiceRig(options: SluiceRigOptions = {}): Promise<Sl
     logLevel: 'silent',
     ...clock,
   })
-  const rig = new SluiceRig(engines, running, folder)
+  const rig = new SluiceRig(engines, running, folder, options.slots)
   await until(
     () => running.runtime.fleet.reports().every(({ state }) => state === 'live' || state === 'ramping'),
     'every replica to take work',
@@ -98,8 +102,9 @@ export async function startSluiceRig(options: SluiceRigOptions = {}): Promise<Sl
   return rig
 }
 
-function fileText(engines: readonly ScriptedEngine[], yaml: string): string {
+function fileText(engines: readonly ScriptedEngine[], yaml: string, slots?: number): string {
   const replicas = engines.map(({ url }) => `      - ${url}`).join('\n')
-  const models = `models:\n  - name: tiny\n    served_name: org/tiny\n    replicas:\n${replicas}\n`
+  const args = slots === undefined ? '' : `    engine_args: { max_num_seqs: ${slots} }\n`
+  const models = `models:\n  - name: tiny\n    served_name: org/tiny\n${args}    replicas:\n${replicas}\n`
   return `listen: 127.0.0.1:18080\nadmin: { listen: 127.0.0.1:19090 }\n${models}${yaml}`
 }
