@@ -14,6 +14,14 @@ export interface LoadTally {
   processStartSec?: number
 }
 
+/**
+ * Whether a value can be what an engine counts: neither negative nor past what a number counts exactly, so that sums and
+ * products of a page's figures stay finite. Others are left out, as if they were not on the page.
+ */
+export function isFigure(value: unknown): value is number {
+  return typeof value === 'number' && value >= 0 && value <= Number.MAX_SAFE_INTEGER
+}
+
 /** The sum so far with one more sample. */
 export function added(sum: number | undefined, value: number): number {
   return (sum ?? 0) + value
@@ -31,12 +39,13 @@ export function loadSample(tally: LoadTally): LoadSample | undefined {
     gauges: {
       runningRequests: tally.running ?? 0,
       waitingRequests: tally.waiting ?? 0,
-      ...(tally.kvUsage === undefined ? {} : { kvUsageRatio: Math.min(1, Math.max(0, tally.kvUsage)) }),
+      ...(tally.kvUsage === undefined ? {} : { kvUsageRatio: Math.min(1, tally.kvUsage) }),
       ...(tally.preemptions === undefined ? {} : { preemptionsTotal: tally.preemptions }),
     },
+    // Of 0 neither is a limit: its engine would get one request at a time.
     limits: {
-      ...(tally.kvCapacityTokens === undefined ? {} : { kvCapacityTokens: tally.kvCapacityTokens }),
-      ...(tally.maxNumSeqs === undefined ? {} : { maxNumSeqs: tally.maxNumSeqs }),
+      ...(tally.kvCapacityTokens ? { kvCapacityTokens: tally.kvCapacityTokens } : {}),
+      ...(tally.maxNumSeqs ? { maxNumSeqs: tally.maxNumSeqs } : {}),
     },
     asleep: tally.asleep ?? false,
     ...(tally.processStartSec === undefined ? {} : { processStartSec: tally.processStartSec }),

@@ -71,7 +71,7 @@ export function readModelList(page: string, servedName: string): EngineLimits {
 
 /** A limit as engines print it: a whole number above 0; others (`null`, -1 for "none") are none. */
 export function wholeAbove0(value: unknown): number | undefined {
-  return typeof value === 'number' && Number.isInteger(value) && value > 0 ? value : undefined
+  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : undefined
 }
 
 type ClassOf = (status: number, failure: Failure) => ResponseClass

@@ -1,4 +1,5 @@
 /** Reads wanted families out of a Prometheus text page in one forward walk; everything else is skipped unread. */
+import { isFigure } from './load-page.ts'
 
 /** One sample. `labels` is the raw text between the braces; see `labelOf`. */
 export type SampleVisitor = (name: string, labels: string, value: number) => void
@@ -48,7 +49,7 @@ export function families(names: readonly (string | readonly [string, string])[])
 
 /**
  * Calls `visit` for each sample of a wanted family, in page order, in one forward walk that slices nothing else. Values
- * that are no finite number are left out, as are timestamps and exemplars.
+ * that are no figure of an engine are left out, as are timestamps and exemplars.
  */
 export function walkPage(page: string, wanted: Families, visit: SampleVisitor): void {
   const end = Math.min(page.length, PAGE_CAP_CHARS)
@@ -86,7 +87,7 @@ function readSample(page: string, from: number, as: string, visit: SampleVisitor
     at = close + 1
   }
   const value = readValue(page, at, to)
-  if (Number.isFinite(value)) visit(as, labels, value)
+  if (isFigure(value)) visit(as, labels, value)
 }
 
 /** The closing brace of a label set; braces and quotes within values don't count. */

@@ -2,7 +2,7 @@
 import type { EngineLimits } from '../core/replica.ts'
 import type { LoadSample } from './adapter.ts'
 import { asObject, parseJson } from './failures.ts'
-import { added, type LoadTally, largest, loadSample } from './load-page.ts'
+import { added, isFigure, type LoadTally, largest, loadSample } from './load-page.ts'
 import { defineEngine, OPENAI_ROUTES, readModelList, wholeAbove0 } from './openai-base.ts'
 import { families, labelOf, walkPage } from './prom-text.ts'
 
@@ -52,10 +52,6 @@ function readLoads(page: string, tally: LoadTally): void {
     const prefilled = rank.total_prefill_uncached_tokens
     if (isFigure(steps) && isFigure(prefilled)) tally.progress = added(tally.progress, steps + prefilled)
   }
-}
-
-function isFigure(value: unknown): value is number {
-  return typeof value === 'number' && Number.isFinite(value)
 }
 
 function readMetrics(page: string, tally: LoadTally): void {

@@ -1,7 +1,7 @@
 /** vLLM, V0 to V1: its gauges, its limits from metric labels, and the fields that only Sluice may set. */
 import type { LoadSample } from './adapter.ts'
 import { added, type LoadTally, largest, loadSample } from './load-page.ts'
-import { defineEngine, OPENAI_ROUTES } from './openai-base.ts'
+import { defineEngine, OPENAI_ROUTES, wholeAbove0 } from './openai-base.ts'
 import { families, labelOf, walkPage } from './prom-text.ts'
 
 const RUNNING = 'vllm:num_requests_running'
@@ -22,8 +22,7 @@ const WANTED = families([
 ])
 
 function whole(labels: string, name: string): number | undefined {
-  const value = Number(labelOf(labels, name))
-  return Number.isInteger(value) && value > 0 ? value : undefined
+  return wholeAbove0(Number(labelOf(labels, name)))
 }
 
 /** KV capacity of one rank in tokens; older builds leave it to be multiplied out. */

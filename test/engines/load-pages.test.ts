@@ -96,6 +96,20 @@ describe('the other engines', () => {
     expect(openai.parseLoad('anything 1')).toBeUndefined()
   })
 
+  it('show no figure below zero, and no limit of none', () => {
+    const rank = { num_running_reqs: -3, num_waiting_reqs: 2, token_usage: -0.1 }
+    const loads = [{ ...rank, max_total_num_tokens: 0, max_running_requests: 0 }, { num_running_reqs: 5 }]
+    expect(sglang.parseLoad(JSON.stringify({ loads }))).toEqual({
+      gauges: { runningRequests: 5, waitingRequests: 2 },
+      limits: {},
+      asleep: false,
+    })
+    const text = 'llamacpp:requests_processing -1\nllamacpp:requests_deferred 2\n'
+    expect(llamacpp.parseLoad(text)?.gauges).toEqual({ runningRequests: 0, waitingRequests: 2 })
+    const endless = JSON.stringify({ total_slots: 1e200, default_generation_settings: { n_ctx: 1e200 } })
+    expect(llamacpp.parseLimits(endless, 'tiny')).toEqual({})
+  })
+
   it('count an SGLang series once, whatever ranks and priorities repeat it', () => {
     const text = [
       'sglang:num_running_reqs{tp_rank="0",priority=""} 5',

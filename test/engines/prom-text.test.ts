@@ -32,8 +32,10 @@ describe('walkPage', () => {
     ])
   })
 
-  it('leaves out values that are no finite number', () => {
-    const values = [' NaN', ' +Inf', ' -Inf', '', ' ', ' x', ' 1'].map((value) => `family_a${value}`)
+  it('leaves out values that are no number, below zero or too large to be counted', () => {
+    const values = [' NaN', ' +Inf', ' -Inf', '', ' ', ' x', ' -1', ' 1e300', ' 1'].map(
+      (value) => `family_a${value}`,
+    )
     expect(walk(values.join('\n'), 'family_a')).toEqual([['family_a', '', 1]])
   })
 

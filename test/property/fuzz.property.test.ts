@@ -48,24 +48,6 @@ const JSON_PIECES = [
   '\ufeff',
   ' ',
 ]
-const PAGE_PIECES = [
-  'NaN',
-  '+Inf',
-  '-Inf',
-  '1e999',
-  '-5',
-  '{',
-  '}',
-  '"',
-  '\\',
-  '\n',
-  '#',
-  ' ',
-  '_bucket',
-  ',',
-  '\0',
-  '1.0e',
-]
 const YAML_PIECES = [
   '\n',
   '  ',
@@ -122,51 +104,38 @@ describe('a stream gone wrong', () => {
 })
 
 describe('an answer gone wrong', () => {
-  const answers = ['chat.json', 'completion.json', 'messages.json', 'responses.json', 'queue-full-chat.json']
-  const texts = answers.map((name) => fixture(`vllm-0.32.0/${name}`))
+  const answers = [
+    'vllm-0.32.0/chat.json',
+    'vllm-0.32.0/completion.json',
+    'vllm-0.32.0/messages.json',
+    'vllm-0.32.0/responses.json',
+    'vllm-0.32.0/queue-full-chat.json',
+    'tgi-3.3.7/generate.json',
+    'tgi-3.3.7/err-generate-failed.json',
+  ]
+  const texts = answers.map(fixture)
   const anyAnswer = fc
     .tuple(fc.constantFrom(...texts), anyMutations(JSON_PIECES))
     .map(([bytes, mutations]) => mutated(bytes, mutations))
+  /** TGI counts in headers. */
+  const anyCount = fc.constantFrom(undefined, '5', '', '-1', '1e999', 'many')
   const anyDialect = fc.constantFrom('openai', 'responses', 'anthropic', 'tgi' as const)
 
   it('is classed by its status, and its usage is a count or nothing', () => {
     const anyStatus = fc.constantFrom(200, 204, 400, 401, 404, 422, 429, 500, 503, 599)
-    const law = fc.property(anyAnswer, anyDialect, anyStatus, (body, dialect, status) => {
+    const law = fc.property(anyAnswer, anyDialect, anyStatus, anyCount, (body, dialect, status, count) => {
+      const headers = count === undefined ? {} : { 'x-prompt-tokens': '3', 'x-generated-tokens': count }
       for (const kind of ENGINE_KINDS) {
-        const { usage } = engineAdapter(kind).readWhole(dialect, body)
-        for (const tokens of Object.values(usage ?? {})) expect(tokens).toBeGreaterThanOrEqual(0)
+        const { usage } = engineAdapter(kind).readWhole(dialect, body, headers)
+        for (const tokens of Object.values(usage ?? {})) {
+          expect(tokens).toBeGreaterThanOrEqual(0)
+          expect(tokens).toBeLessThan(Number.POSITIVE_INFINITY)
+        }
         const verdict = engineAdapter(kind).classify(status, body)
         expect(verdict.class === 'ok').toBe(status < 400)
       }
     })
     fc.assert(law, FUZZ.runs(400))
-  })
-})
-
-describe('a metrics page gone wrong', () => {
-  const names = [
-    'vllm-0.32.0/metrics-idle.txt',
-    'llamacpp-11549/metrics-busy.txt',
-    'tgi-3.3.7/metrics-busy.txt',
-  ]
-  const pages = names.map((name) => fixture(name).subarray(0, 12_000))
-  const anyPage = fc
-    .tuple(fc.constantFrom(...pages), anyMutations(PAGE_PIECES))
-    .map(([bytes, mutations]) => mutated(bytes, mutations).toString('utf8'))
-
-  it('is no data, or finite figures that are not below zero', () => {
-    const law = fc.property(anyPage, fc.constantFrom(...ENGINE_KINDS), (page, kind) => {
-      const sample = engineAdapter(kind).parseLoad(page)
-      if (sample === undefined) return
-      const { gauges, limits, processStartSec, progressTotal } = sample
-      const figures = [...Object.values(gauges), ...Object.values(limits), processStartSec, progressTotal]
-      for (const figure of figures) {
-        if (typeof figure !== 'number') continue
-        expect(Number.isFinite(figure)).toBe(true)
-        expect(figure).toBeGreaterThanOrEqual(0)
-      }
-    })
-    fc.assert(law, FUZZ.runs(600))
   })
 })
 
@@ -191,13 +160,15 @@ describe('a request body gone wrong', () => {
     priority: 3,
     max_tokens: 10,
   }
-  /** Members of every route, so that a route refuses only what has gone wrong. */
+  const adapters = ENGINE_KINDS.map(engineAdapter)
+  /** Members of every route, so that one refuses only what has gone wrong, and all that are ours at any engine. */
   const all = {
     ...chat,
     inputs: 'x',
     parameters: { best_of: 2 },
     input: ['a', { role: 'user' }],
     tokens: [1],
+    ...Object.fromEntries(adapters.flatMap(({ ownedFields }) => ownedFields.map((name) => [name, 7]))),
   }
   const bodies = [
     { ...all, prompt: 'x' },
@@ -211,13 +182,18 @@ describe('a request body gone wrong', () => {
     )
 
   it('is malformed in words, or goes on with exactly the members changed that are ours', () => {
-    const adapter = engineAdapter('vllm')
     let taken = 0
-    const law = fc.property(anyBody, fc.constantFrom(...ROUTES), (body, route) => {
+    const anyFacts = fc.tuple(
+      fc.constantFrom(...ROUTES),
+      fc.constantFrom(...adapters),
+      fc.constantFrom(0, 40),
+    )
+    const law = fc.property(anyBody, anyFacts, (body, [route, adapter, urgency]) => {
       const shape = shapeOrRefusal(route, body)
       if (shape === undefined) return
       taken += 1
-      const edits = bodyEdits({ route, shape, engineName: 'org/tiny', scheduling: false }, adapter)
+      const facts = { route, shape, engineName: 'org/tiny', scheduling: false, urgency }
+      const edits = bodyEdits(facts, adapter)
       const sent = JSON.parse(Buffer.concat(spliceBody(body, edits)).toString('utf8')) as Record<
         string,
         unknown
@@ -228,6 +204,10 @@ describe('a request body gone wrong', () => {
         else wanted[name] = JSON.parse(text)
       }
       expect(sent).toEqual(wanted)
+      const ours = ['model', 'stream_options', ...adapter.ownedFields]
+      expect(Object.keys(edits).filter((name) => !ours.includes(name))).toEqual([])
+      const left = adapter.ownedFields.filter((name) => Object.hasOwn(sent, name))
+      expect(left).toEqual(urgency > 0 && adapter.priorityEdit !== undefined ? ['priority'] : [])
       expect(shape.sequences).toBeGreaterThanOrEqual(1)
     })
     fc.assert(law, FUZZ.runs(2000))
