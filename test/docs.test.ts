@@ -5,6 +5,8 @@ import { ERROR_TABLE } from '../src/errors.ts'
 import { ruleGroups } from '../src/exports/prometheus.ts'
 import { DEFAULT_RULE_OPTIONS, isAlert } from '../src/exports/rule.ts'
 import { METRIC_ROWS } from '../src/telemetry/metric-table.ts'
+import { KNOWN_REPORTS } from './support/known-reports.ts'
+import { titlesIn } from './support/test-titles.ts'
 
 const ROOT = new URL('../', import.meta.url)
 const read = (path: string): string => readFileSync(new URL(path, ROOT), 'utf8')
@@ -93,15 +95,41 @@ describe('the pages', () => {
   })
 })
 
-/** The tests that a row of a table names, as `path` "title": each file must exist and hold that title. */
+const titles = new Map<string, readonly string[]>()
+
+function titlesOf(path: string): readonly string[] {
+  const known = titles.get(path) ?? titlesIn(read(path))
+  titles.set(path, known)
+  return known
+}
+
+/** The tests that a row of a table names, as `path` "title": each file must exist and run a test with that in its title. */
 function expectWitnesses(row: string): void {
   const witnesses = [...row.matchAll(/`(test\/[\w./-]+)` "([^"]+)"/g)]
   expect(witnesses).not.toEqual([])
   for (const [, path = '', title = ''] of witnesses) {
     expect(exists(path), path).toBe(true)
-    expect(read(path)).toContain(title)
+    expect(titlesOf(path), path).toContainEqual(expect.stringContaining(title))
   }
 }
+
+describe('a witness', () => {
+  it('is a test that runs, and no comment, skipped test or text', () => {
+    const source = [
+      "describe('a group', () => {",
+      "  // it('a comment', () => {})",
+      "  it.skip('a skipped test', () => {})",
+      "  it.skip.each(rows)('a skipped table', () => {})",
+      "  it.todo('a wish')",
+      "  it('a test', () => expect('a text').toBe(said('a word')))",
+      "  it.each([['a row']])('a table', () => {})",
+      "  it.skipIf(!HAS_TOOL)('with a tool', () => {})",
+      '})',
+      "describe.skip('a skipped group', () => it('in it', () => {}))",
+    ]
+    expect(titlesIn(source.join('\n'))).toEqual(['a group', 'a test', 'a table', 'with a tool'])
+  })
+})
 
 describe('docs/invariants.md', () => {
   const rows = read('docs/invariants.md')
@@ -123,6 +151,12 @@ describe('docs/behaviours.md', () => {
 
   it('is found', () => {
     expect(rows.length).toBeGreaterThan(30)
+  })
+
+  it('has a row for each known report', () => {
+    const known = new Set(rows.flatMap((row) => row.split('|')[2]?.trim().split(', ') ?? []))
+    expect(new Set(KNOWN_REPORTS).size).toBe(66)
+    expect(KNOWN_REPORTS.filter((report) => !known.has(report))).toEqual([])
   })
 
   it.each(rows)('has a test for %s', expectWitnesses)
