@@ -1,7 +1,7 @@
 /** The scripted engine and the raw client do what their switches say, or no test that leans on them proves anything. */
 import { connect } from 'node:net'
-import { gunzipSync } from 'node:zlib'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { brotliDecompressSync, gunzipSync } from 'node:zlib'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { until } from './deadline.ts'
 import { play } from './engine-script.ts'
 import { FullBacklog } from './full-backlog.ts'
@@ -12,10 +12,26 @@ let engine: ScriptedEngine
 beforeEach(async () => {
   engine = await scriptedEngine()
 })
-afterEach(() => engine.close())
+afterEach(() => {
+  vi.useRealTimers()
+  return engine.close()
+})
 
 const ask = (body: object = {}) => new RawClient(engine.port).send({ body })
 const frames = (text: string) => text.split(/\r\n\r\n|\n\n/).filter((frame) => frame !== '')
+
+/** Of the script's timers, which the test turns. */
+const WAIT_MS = 1000
+
+/** Another request and its answer, by which time all is there that was sent before. */
+const roundTrip = () => new RawClient(engine.port).send({ method: 'GET', path: '/v1/models' }).waitStatus(200)
+
+/** All but the last millisecond of the wait, and what came in it. */
+async function almostAll(): Promise<void> {
+  await until(() => engine.requests.length === 1, 'the request')
+  vi.advanceTimersByTime(WAIT_MS - 1)
+  await roundTrip()
+}
 
 describe('a played script', () => {
   it('sends role, tokens, usage and end, in any style, cut in any way, as the same text', async () => {
@@ -63,6 +79,35 @@ describe('a played script', () => {
     expect(client.text.includes('worker died')).toBe(end === 'error')
   })
 
+  it('that hangs sends its frames and nothing more', async () => {
+    engine.on('/v1/chat/completions', play({ end: 'hang' }))
+    const client = await ask().waitText(' t2')
+    await roundTrip()
+    expect(frames(client.text)).toHaveLength(4)
+    expect([client.complete, client.ended]).toEqual([false, false])
+    client.leave()
+  })
+
+  it.each([
+    ['before its headers', play({ headersAfterMs: WAIT_MS }), 0],
+    ['before its first token', play({ firstTokenAfterMs: WAIT_MS }), 200],
+  ])('waits %s', async (_place, answer, status) => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    engine.on('/v1/chat/completions', answer)
+    const client = ask()
+    await almostAll()
+    expect([client.status, client.text]).toEqual([status, ''])
+    vi.advanceTimersByTime(1)
+    expect(frames((await client.waitComplete()).text)).toHaveLength(6)
+  })
+
+  it('ends its lines with CR alone where told', async () => {
+    engine.on('/v1/chat/completions', play({ style: { lineEnd: '\r' } }))
+    const { text } = await ask().waitComplete()
+    expect(text).not.toContain('\n')
+    expect(text.split('\r\r')).toHaveLength(6 + 1)
+  })
+
   it('leaves in one write, or compressed as it goes', async () => {
     engine.on('/v1/chat/completions', play({ together: true }))
     expect(frames((await ask().waitComplete()).text)).toHaveLength(6)
@@ -74,6 +119,27 @@ describe('a played script', () => {
 })
 
 describe('the engine', () => {
+  it.each([
+    ['/metrics', () => engine.page('late', { delayMs: WAIT_MS }), 200],
+    ['/health', () => engine.health(503, { delayMs: WAIT_MS }), 503],
+  ])('has a page %s that is slow, and of any status', async (path, set, status) => {
+    vi.useFakeTimers({ toFake: ['setTimeout'] })
+    set()
+    const client = new RawClient(engine.port).send({ method: 'GET', path })
+    await almostAll()
+    expect(client.receivedBytes).toBe(0)
+    vi.advanceTimersByTime(1)
+    await client.waitStatus(status)
+  })
+
+  it('sends one frame as large as told', async () => {
+    const client = ask()
+    ;(await engine.nextRequest()).head().huge(300_000).done()
+    const [frame = ''] = frames((await client.waitComplete()).text)
+    expect(frame.length).toBeGreaterThan(300_000)
+    expect(frame.length).toBeLessThan(301_000)
+  })
+
   it('records aborts, peak, duplicates and bytes', async () => {
     const clients = [ask({ a: 1 }), ask({ a: 1 }), ask({ a: 2 })]
     for (const _ of clients) await engine.nextRequest()
@@ -122,6 +188,8 @@ describe('the engine', () => {
     expect(sized.text).toBe('12345')
     const zipped = await answer((exchange) => exchange.respondEncoded(200, '{}', 'gzip'))
     expect(gunzipSync(zipped.body).toString()).toBe('{}')
+    const brotli = await answer((exchange) => exchange.respondEncoded(200, '{}', 'br'))
+    expect(brotliDecompressSync(brotli.body).toString()).toBe('{}')
     const refused = await answer((exchange) => exchange.refuse(503, 7))
     expect([refused.status, refused.headers['retry-after']]).toEqual([503, '7'])
   })
