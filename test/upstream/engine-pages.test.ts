@@ -155,10 +155,12 @@ describe('an engine that is too busy for its own pages', () => {
     },
   )
 
+  // llama.cpp is not among them: it lets requests wait without end, and its 503 says that it is loading.
   it.each([
     ['tgi', '/generate', 429],
     ['sglang', '/v1/completions', 503],
     ['vllm', '/v1/completions', 503],
+    ['openai', '/v1/chat/completions', 429],
   ] as const)('passes the probe of a breaker by saying that it is full (%s)', async (kind, path, status) => {
     const engine = await rig.engineWith(null)
     allPages(engine, kind, 'full')
