@@ -3,6 +3,7 @@ import type { Pool } from 'undici'
 import { type ExchangeOutcome, exchange, openPool } from '../../src/load/exchange.ts'
 import { isWhole } from '../../src/load/stream-reader.ts'
 import type { Rng } from '../../src/sim/rng.ts'
+import { GENERATION_PATHS, type GenerationPath, promptOf } from '../support/generation-paths.ts'
 import { RawClient } from '../support/raw-client.ts'
 import { ANSWER_TOKENS, BODY_LIMIT_BYTES, MODEL, OF_THAT_LENGTH } from './scenario.ts'
 
@@ -42,6 +43,7 @@ export interface Seen {
 export interface ClientRecord {
   readonly id: string
   readonly manner: Manner
+  readonly path: GenerationPath
   /** Wall clock, in Unix ms. */
   readonly fromMs: number
   toMs?: number
@@ -58,6 +60,10 @@ export interface ClientsOptions {
   readonly prefix?: string
 }
 
+/** What clients ask: chat three times as often as each other route. */
+const PATHS: readonly GenerationPath[] = [...GENERATION_PATHS, '/v1/chat/completions', '/v1/chat/completions']
+/** Whose streams the client can read to their end; of the others it asks for whole answers, unless it leaves. */
+const READABLE: ReadonlySet<GenerationPath> = new Set(['/v1/chat/completions', '/v1/completions'])
 const MEAN_PATIENCE_MS = 250
 const CLASSES = ['chat', 'chat', 'agent', 'batch'] as const
 const RAW_LIMIT_MS = 15_000
@@ -68,20 +74,22 @@ export class Clients {
   readonly #pool: Pool
   readonly #port: number
   readonly #open = new Set<Promise<void>>()
+  readonly #pathRng: Rng
 
   constructor(options: ClientsOptions) {
     this.#options = options
     this.#pool = openPool(options.url)
     this.#port = Number(new URL(options.url).port)
+    this.#pathRng = options.rng.fork('paths')
   }
 
-  /** Requests at random instants of that rate for that long. */
-  async arrive(ratePerSec: number, durationMs: number, className?: string): Promise<void> {
+  /** Requests at random instants of that rate for as long as it goes on. */
+  async arrive(ratePerSec: number, goesOn: () => boolean, className?: string): Promise<void> {
     const { rng } = this.#options
-    const endAtMs = performance.now() + durationMs
-    for (let atMs = performance.now(); atMs < endAtMs; atMs += rng.exponential(1000 / ratePerSec)) {
+    for (let atMs = performance.now(); ; atMs += rng.exponential(1000 / ratePerSec)) {
       const waitMs = atMs - performance.now()
       if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+      if (!goesOn()) return
       this.#send(className)
     }
   }
@@ -110,10 +118,12 @@ export class Clients {
     const { rng, oddRatio, prefix = 'c' } = this.#options
     const odd = className === undefined && rng.uniform() < oddRatio
     const manner = odd ? (MANNERS[1 + rng.integer(MANNERS.length - 1)] ?? 'stays') : 'stays'
-    const record: ClientRecord = { id: `${prefix}${this.records.length + 1}`, manner, fromMs: Date.now() }
+    const id = `${prefix}${this.records.length + 1}`
+    const path = PATHS[this.#pathRng.integer(PATHS.length)] ?? '/v1/chat/completions'
+    const record: ClientRecord = { id, manner, path, fromMs: Date.now() }
     this.records.push(record)
     const slo = className ?? CLASSES[rng.integer(CLASSES.length)] ?? 'chat'
-    const stream = rng.uniform() < 0.8
+    const stream = rng.uniform() < 0.8 && (READABLE.has(path) || left(record))
     const story = (isRaw(manner) ? this.#raw(record, slo) : this.#whole(record, slo, stream)).then(() => {
       record.toMs = Date.now()
     })
@@ -128,12 +138,11 @@ export class Clients {
     const timer = leaves
       ? setTimeout(() => patience.abort(), this.#options.rng.exponential(MEAN_PATIENCE_MS))
       : undefined
-    const body = this.#body(record.manner, stream)
+    const body = this.#body(record, stream)
     const headers = { 'content-type': 'application/json', 'x-request-id': record.id, 'x-slo-class': slo }
-    const path = '/v1/chat/completions'
     const outcome = await exchange(
       this.#pool,
-      { path, headers, body },
+      { path: record.path, headers, body },
       () => performance.now(),
       patience.signal,
     )
@@ -141,23 +150,24 @@ export class Clients {
     if (!leaves) record.seen = seenOf(outcome, stream)
   }
 
-  #body(manner: Manner, stream: boolean): string {
+  #body({ manner, path }: ClientRecord, stream: boolean): string {
     const { rng } = this.#options
     const words = manner === 'sends too much' ? BODY_LIMIT_BYTES : 20 + rng.integer(200)
-    const messages = [{ role: 'user', content: 'word '.repeat(words) }]
+    const prompt = promptOf(path, 'word '.repeat(words))
     const model = manner === 'asks for no model' ? `invented-${this.records.length}` : MODEL
-    const body = JSON.stringify({ model, messages, stream, max_tokens: ANSWER_TOKENS, ...OF_THAT_LENGTH })
+    const body = JSON.stringify({ model, ...prompt, stream, max_tokens: ANSWER_TOKENS, ...OF_THAT_LENGTH })
     return manner === 'sends no JSON' ? body.slice(0, -3) : body
   }
 
   /** A client on a bare socket that goes in the way of its manner. */
-  #raw({ id, manner }: ClientRecord, slo: string): Promise<void> {
+  #raw(record: ClientRecord, slo: string): Promise<void> {
     const { rng } = this.#options
-    const body = this.#body(manner, true)
+    const { id, manner, path } = record
+    const body = this.#body(record, true)
     const client = new RawClient(this.#port)
     const headers = { 'x-request-id': id, 'x-slo-class': slo, 'content-length': String(body.length) }
     const inUpload = manner === 'leaves in its upload'
-    client.send({ headers, body: inUpload ? body.slice(0, body.length / 2) : body })
+    client.send({ path, headers, body: inUpload ? body.slice(0, body.length / 2) : body })
     const afterMs = rng.uniform() * 100
     const pieces = 1 + rng.integer(ANSWER_TOKENS)
     return new Promise((resolve) => {

@@ -4,12 +4,14 @@ import type { Exit, Holdings } from '../support/node-child.ts'
 import { sumOf } from '../support/page-sums.ts'
 import type { ClientRecord } from './clients.ts'
 import type { Stage } from './stage.ts'
-import { type Fault, type Reload, takesWork } from './storm.ts'
+import { type Fault, type Pace, type Reload, takesWork } from './storm.ts'
 
 /** A line of Sluice's log; a request's has the fields of src/telemetry/request-line.ts. */
 export interface LogLine {
   readonly level: string
   readonly event: string
+  /** What a line of the fleet says. */
+  readonly message?: string
   readonly request_id?: string
   readonly outcome?: string
   readonly reason?: string
@@ -18,10 +20,14 @@ export interface LogLine {
   readonly attempts?: number
 }
 
-/** What is left when nobody asks for anything any more; all of it should be 0. */
+/** What is left when nobody asks for anything any more; all of it should be 0, and is -1 where it can't be known. */
 export type Leftovers = Readonly<Record<string, number>>
 
 export interface Evidence {
+  /** When the storm began, by the wall clock in Unix ms. */
+  readonly startedAtMs: number
+  /** What it had to show. */
+  readonly pace: Pick<Pace, 'kinds' | 'opensBreakers'>
   /** Requests that the engines alone served a second, and that were offered. */
   readonly capacityPerSec: number
   readonly offeredPerSec: number
@@ -47,6 +53,7 @@ export interface Evidence {
 /** Idle sockets are kept for 4 s, and each replica has two that watch it at most. */
 const SOCKETS_OF_A_WATCH = 2
 const SETTLE_LIMIT_MS = 12_000
+const UNKNOWN = -1
 
 const NOTHING = [
   'sluice_in_flight_requests',
@@ -63,14 +70,19 @@ export async function leftoversOf(stage: Stage): Promise<Leftovers> {
   let left: Record<string, number> = {}
   await eventually('nothing to be left', SETTLE_LIMIT_MS, async () => {
     const page = await stage.metrics()
-    left = Object.fromEntries(NOTHING.map((name) => [name, sumOf(page, name)]))
-    const spare = sumOf(page, 'sluice_upstream_connections') - stage.replicas.length * SOCKETS_OF_A_WATCH
-    left.sluice_upstream_connections = Math.max(0, spare)
+    left = Object.fromEntries(NOTHING.map((name) => [name, shownOn(page, name)]))
+    const sockets = shownOn(page, 'sluice_upstream_connections')
+    const spare = Math.max(0, sockets - stage.replicas.length * SOCKETS_OF_A_WATCH)
+    left.sluice_upstream_connections = sockets < 0 ? UNKNOWN : spare
     for (const replica of stage.replicas)
-      left[`requests in ${replica.name}`] = await replica.open().catch(() => 0)
+      left[`requests in ${replica.name}`] = await replica.open().catch(() => UNKNOWN)
     return Object.values(left).every((count) => count === 0)
   }).catch(() => undefined)
   return left
+}
+
+function shownOn(page: string, name: string): number {
+  return page.includes(`\n${name}`) ? sumOf(page, name) : UNKNOWN
 }
 
 /** Looks until every replica takes work, and tells their states. */

@@ -1,5 +1,6 @@
 /** The laws of the chaos run can be broken: each is broken here once, and nothing else with it. */
 import { describe, expect, it } from 'vitest'
+import { GENERATION_PATHS, type GenerationPath } from '../support/generation-paths.ts'
 import type { Holdings } from '../support/node-child.ts'
 import { sumOf, sumsBy } from '../support/page-sums.ts'
 import { type ClientRecord, MANNERS, type Manner, REJECTIONS, type Seen } from './clients.ts'
@@ -8,6 +9,7 @@ import { checkLaws } from './laws.ts'
 import type { Fault, Reload } from './storm.ts'
 
 const HELD: Holdings = {
+  processes: 1,
   cpuSec: 1,
   rssBytes: 1e8,
   heapBytes: 1e7,
@@ -28,8 +30,11 @@ const SHED: Seen = {
   retryAfterSec: 3,
 }
 
-function client(id: string, manner: Manner, seen?: Seen, fromMs = 1000): ClientRecord {
-  return { id, manner, fromMs, toMs: fromMs + 500, ...(seen === undefined ? {} : { seen }) }
+const CHAT = '/v1/chat/completions'
+
+function client(id: string, manner: Manner, seen?: Seen, path: GenerationPath = CHAT): ClientRecord {
+  const fromMs = 1000
+  return { id, manner, path, fromMs, toMs: fromMs + 500, ...(seen === undefined ? {} : { seen }) }
 }
 
 function line(id: string, rest: Partial<LogLine> = {}): LogLine {
@@ -42,6 +47,13 @@ function line(id: string, rest: Partial<LogLine> = {}): LogLine {
     replica: 'tiny-1',
     ...rest,
   }
+}
+
+const BREAKER_OPEN: LogLine = {
+  level: 'warn',
+  event: 'fleet',
+  replica: 'tiny-1',
+  message: 'replica is down (breaker open), metrics ok',
 }
 
 function rejected(manner: Manner): ClientRecord {
@@ -67,8 +79,12 @@ function reload(good: boolean): Reload {
 
 /** A run in which all is well. */
 function evidence(change: Partial<Evidence> = {}): Evidence {
-  const leavers = MANNERS.slice(1, 5).map((manner, at) => client(`l${at}`, manner))
+  const leavers = MANNERS.slice(1, 5).map((manner, at) => {
+    return client(`l${at}`, manner, undefined, GENERATION_PATHS[at])
+  })
   return {
+    startedAtMs: 500,
+    pace: { kinds: ['killed', 'slow', 'mute'], opensBreakers: true },
     capacityPerSec: 10,
     offeredPerSec: 15,
     clients: [
@@ -82,6 +98,7 @@ function evidence(change: Partial<Evidence> = {}): Evidence {
       line('served'),
       line('shed', { outcome: 'shed', reason: 'slo_unreachable', status: 429 }),
       line('calm'),
+      BREAKER_OPEN,
     ],
     faults: [
       fault('killed', 'tiny-1', 20_000),
@@ -130,6 +147,8 @@ const FAILED: Seen = { ...SHED, status: 502, reason: 'upstream_failed' }
 const TORN: Seen = { end: 'broken', status: 200, begun: true }
 const failedLine = line('x', { outcome: 'upstream_failed', status: 502 })
 const tornLine = line('x', { outcome: 'truncated', replica: 'tiny-2' })
+/** One while that client is there, and one long before. */
+const AROUND = [fault('killed', 'tiny-1', 1200), fault('erring', 'tiny-2', -20_000)]
 
 describe('the laws of a chaos run', () => {
   it('are kept where all is well, also when two replicas failed a request and one broke a stream', () => {
@@ -147,6 +166,24 @@ describe('the laws of a chaos run', () => {
     expect(brokenIn(with1(client('x', 'stays', TORN), tornLine, one))).toEqual([])
   })
 
+  it('ask a run for no more than its pace has', () => {
+    const pace = { kinds: ['slow'], opensBreakers: false } as const
+    const lines = evidence().lines.filter((one) => one !== BREAKER_OPEN)
+    expect(brokenIn({ pace, lines, faults: [fault('slow', 'tiny-1')] })).toEqual([])
+  })
+
+  it.each([
+    ['nobody failed', with1(client('x', 'stays', FAILED), failedLine, AROUND)],
+    ['no stream broke', with1(client('x', 'stays', TORN), tornLine, AROUND)],
+  ])('tell when %s was broken, and what was at fault around it', (name, change) => {
+    const law = checkLaws(evidence(change)).find((one) => one.law.startsWith(name))
+    expect(law?.broken).toEqual([
+      expect.stringMatching(
+        /^x \(stays, \/v1\/chat\/completions\) from 0\.50 to 1\.00 s saw {.*}: {.*"replica":"tiny-.*}; faults: tiny-1 killed from 0\.70 to 3\.70 s$/,
+      ),
+    ])
+  })
+
   it.each<[string, Partial<Evidence>]>([
     ['one line in the log', with1(client('x', 'stays', SERVED), undefined)],
     [
@@ -162,6 +199,7 @@ describe('the laws of a chaos run', () => {
     ['no stream broke', with1(client('x', 'stays', TORN), tornLine, [fault('truncating', 'tiny-1')])],
     ['no stream broke', with1(client('x', 'stays', TORN), tornLine, [fault('lying', 'tiny-2')])],
     ['nothing is left', { leftovers: { sluice_waiting_requests: 1 } }],
+    ['nothing is left', { leftovers: { 'requests in tiny-1': -1 } }],
     ['no handle', { after: { ...HELD, handles: { TCPSocketWrap: 40 } } }],
     ['no handle', { after: { ...HELD, listeners: 900 } }],
     ['takes work again', { states: { 'tiny-1': 'live', 'tiny-2': 'down' } }],
@@ -172,7 +210,9 @@ describe('the laws of a chaos run', () => {
     ['no fault of its own', { stderr: 'MaxListenersExceededWarning: leak' }],
     ['no fault of its own', { exit: { code: null, signal: 'SIGKILL' } }],
     ['there was a storm', { pages: 0 }],
-    ['there was a storm', { faults: [] }],
+    ['there was a storm', { faults: evidence().faults.slice(0, 2) }],
+    ['there was a storm', { clients: evidence().clients.map((one) => ({ ...one, path: CHAT })) }],
+    ['there was a storm', { lines: evidence().lines.filter((one) => one !== BREAKER_OPEN) }],
   ])('say that %s is broken, and only that', (law, change) => {
     expect(brokenIn(change)).toEqual([expect.stringContaining(law)])
   })

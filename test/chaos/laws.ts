@@ -1,9 +1,11 @@
 /** The laws of a chaos run as pure functions of the evidence: each names what it looked at and all that breaks it. */
 import { ERROR_TABLE, type ErrorCode } from '../../src/errors.ts'
+import { GENERATION_PATHS } from '../support/generation-paths.ts'
 import type { Holdings } from '../support/node-child.ts'
 import { type ClientRecord, left, MANNERS, REJECTIONS, type Seen } from './clients.ts'
 import type { Evidence, LogLine } from './evidence.ts'
 import { type Fault, HARMLESS, takesWork } from './storm.ts'
+import { toldClient, toldFaults, toldLine } from './story.ts'
 
 export interface Law {
   readonly law: string
@@ -20,8 +22,6 @@ const SLACK_MS = 1500
 const HANDLE_SLACK = 12
 const TIMER_SLACK = 30
 const LISTENER_SLACK = 200
-/** Kinds of faults that even a short storm has. */
-const FEWEST_FAULTS = 3
 
 const LAWS: Readonly<Record<string, Check>> = {
   'each request has one line in the log': (evidence) => {
@@ -45,14 +45,18 @@ const LAWS: Readonly<Record<string, Check>> = {
     const broken = stayed.flatMap((client) => {
       const [line] = lines.get(client.id) ?? []
       if (line === undefined || client.seen === undefined) return []
-      return agrees(client.seen, line) ? [] : [`${told(client)}, but its line says ${toldLine(line)}`]
+      return agrees(client.seen, line)
+        ? []
+        : [`${toldClient(evidence, client)}, but its line says ${toldLine(line)}`]
     })
     return { looked: stayed.length, broken }
   },
 
   'each refusal has a reason, the status of that reason, and advice': (evidence) => {
     const refused = evidence.clients.filter(({ seen }) => seen?.end === 'refused')
-    const broken = refused.filter((client) => !isExplained(client)).map(told)
+    const broken = refused
+      .filter((client) => !isExplained(client))
+      .map((client) => toldClient(evidence, client))
     return { looked: refused.length, broken }
   },
 
@@ -75,7 +79,7 @@ const LAWS: Readonly<Record<string, Check>> = {
     const broken = failed
       .filter((client) => harmfulReplicas(evidence, client).size < 2)
       .filter((client) => !isSilence(evidence, client, lines.get(client.id)?.[0]))
-      .map((client) => `${told(client)}: ${toldLine(lines.get(client.id)?.[0])}`)
+      .map((client) => toldWhole(evidence, client, lines.get(client.id)?.[0]))
     return { looked: evidence.clients.length, broken }
   },
 
@@ -87,7 +91,7 @@ const LAWS: Readonly<Record<string, Check>> = {
         const replica = lines.get(client.id)?.[0]?.replica ?? ''
         return !harmfulReplicas(evidence, client).has(replica)
       })
-      .map((client) => `${told(client)} at ${lines.get(client.id)?.[0]?.replica}`)
+      .map((client) => toldWhole(evidence, client, lines.get(client.id)?.[0]))
     return { looked: evidence.clients.length, broken }
   },
 
@@ -95,7 +99,7 @@ const LAWS: Readonly<Record<string, Check>> = {
     looked: Object.keys(leftovers).length,
     broken: Object.entries(leftovers)
       .filter(([, count]) => count !== 0)
-      .map(([name, count]) => `${name} ${count}`),
+      .map(([name, count]) => `${name} ${count < 0 ? 'can’t be known' : count}`),
   }),
 
   'no handle, timer or listener is left': ({ before, after }) => {
@@ -117,9 +121,11 @@ const LAWS: Readonly<Record<string, Check>> = {
       .map(([name, state]) => `${name} is ${state}`),
   }),
 
-  'after the storm everybody is served': ({ calmClients }) => ({
-    looked: calmClients.length,
-    broken: calmClients.filter(({ seen }) => seen?.end !== 'completed').map(told),
+  'after the storm everybody is served': (evidence) => ({
+    looked: evidence.calmClients.length,
+    broken: evidence.calmClients
+      .filter(({ seen }) => seen?.end !== 'completed')
+      .map((client) => toldClient(evidence, client)),
   }),
 
   'bad files changed nothing, and good ones came into force': ({ reloads }) => ({
@@ -145,14 +151,17 @@ const LAWS: Readonly<Record<string, Check>> = {
     }
   },
 
-  'there was a storm': ({ clients, faults, pages, reloads }) => {
+  'there was a storm': ({ pace, clients, faults, lines, pages, reloads }) => {
     const seen = new Set(clients.map(({ manner }) => manner))
+    const asked = new Set(clients.map(({ path }) => path))
     const struck = new Set(faults.map(({ kind }) => kind))
     return {
       looked: clients.length + faults.length,
       broken: [
         ...MANNERS.filter((manner) => !seen.has(manner)).map((manner) => `no client ${manner}`),
-        ...(struck.size >= FEWEST_FAULTS ? [] : [`only ${[...struck].join(', ')} happened`]),
+        ...GENERATION_PATHS.filter((path) => !asked.has(path)).map((path) => `nobody asked ${path}`),
+        ...pace.kinds.filter((kind) => !struck.has(kind)).map((kind) => `no replica was ${kind}`),
+        ...(!pace.opensBreakers || lines.some(opensBreaker) ? [] : ['no breaker opened']),
         ...(pages > 0 ? [] : ['no page went wrong']),
         ...(reloads.some(({ good }) => good) ? [] : ['no good file was loaded']),
         ...(reloads.some(({ good }) => !good) ? [] : ['no bad file was tried']),
@@ -244,14 +253,12 @@ function handlesOf({ handles }: Holdings): number {
     .reduce((total, [, count]) => total + count, 0)
 }
 
-function told({ id, manner, seen }: ClientRecord): string {
-  return `${id} (${manner}) saw ${JSON.stringify(seen)}`
+function toldWhole(evidence: Evidence, client: ClientRecord, line: LogLine | undefined): string {
+  return `${toldClient(evidence, client)}: ${toldLine(line)}; ${toldFaults(evidence, client)}`
 }
 
-function toldLine(line: LogLine | undefined): string {
-  if (line === undefined) return 'no line'
-  const { outcome, reason, status, replica, attempts } = line
-  return JSON.stringify({ outcome, reason, status, replica, attempts })
+function opensBreaker({ event, message = '' }: LogLine): boolean {
+  return event === 'fleet' && message.includes('breaker open')
 }
 
 function countBy<T>(all: readonly T[], key: (one: T) => string): Record<string, number> {

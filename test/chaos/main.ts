@@ -1,7 +1,7 @@
 /**
  * Faults under load, for some minutes.
  *
- *   npm run test:chaos -- [--duration 180] [--seed 1] [--load 1.5] [--short]
+ *   npm run test:chaos -- [--duration 180] [--seed 1] [--load 1.5] [--workers 1] [--short]
  *
  * Sluice as built stands before four engines, each a process, at 1.5 times what they carry, while replicas are killed,
  * paused, slow, truncating, erring, mute and lying, their pages fail, clients leave and files are reloaded. Prints each
@@ -17,13 +17,17 @@ const { values } = parseArgs({
     duration: { type: 'string', default: '180' },
     seed: { type: 'string', default: '1' },
     load: { type: 'string', default: '1.5' },
+    workers: { type: 'string', default: '1' },
     short: { type: 'boolean', default: false },
   },
 })
 const durationSec = Number(values.duration)
-const [seed, load] = [Number(values.seed), Number(values.load)]
-if (!(durationSec >= 3) || !Number.isInteger(seed) || !(load > 0)) {
-  console.error('--duration is in seconds, at least 3; --seed a whole number; --load above 0')
+const [seed, load, workers] = [Number(values.seed), Number(values.load), Number(values.workers)]
+const areWhole = Number.isInteger(seed) && Number.isInteger(workers)
+if (!(durationSec >= 3) || !areWhole || !(load > 0) || workers < 1) {
+  console.error(
+    '--duration is in seconds, at least 3; --seed and --workers (from 1) are whole; --load above 0',
+  )
   process.exit(2)
 }
 // So that the children, stopped ones too, end with us.
@@ -33,6 +37,7 @@ const evidence = await runChaos({
   durationMs: durationSec * 1000,
   seed,
   load,
+  workers,
   pace: values.short ? SHORT_PACE : LONG_PACE,
   say: (line) => console.error(line),
 })

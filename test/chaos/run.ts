@@ -6,32 +6,36 @@ import { Clients } from './clients.ts'
 import { type Evidence, leftoversOf, readLog, recoveredStates } from './evidence.ts'
 import { ANSWER_TOKENS, MODEL, OF_THAT_LENGTH, SLOTS } from './scenario.ts'
 import { type Stage, startStage } from './stage.ts'
-import { FAULTS, Storm, type StormOptions } from './storm.ts'
+import { FAULTS, type Pace, Storm } from './storm.ts'
 
 export interface ChaosOptions {
   readonly durationMs: number
   readonly seed: number
   /** Times the capacity of the engines that is offered. */
   readonly load: number
-  readonly pace: Pick<StormOptions, 'kinds' | 'faultMs' | 'restMs' | 'reloadEveryMs'>
+  readonly pace: Pace
+  /** Worker processes of Sluice; one process unless told. */
+  readonly workers?: number
   /** Requests that the engines serve a second; measured first unless it is given. */
   readonly capacityPerSec?: number
   readonly say?: (line: string) => void
 }
 
 /** Faults for minutes, one after another with time to recover. */
-export const LONG_PACE: ChaosOptions['pace'] = {
+export const LONG_PACE: Pace = {
   kinds: FAULTS,
   faultMs: [1000, 4000],
   restMs: 1500,
   reloadEveryMs: 4000,
+  opensBreakers: true,
 }
 /** A handful of them for the ordinary test suite. */
-export const SHORT_PACE: ChaosOptions['pace'] = {
-  kinds: ['truncating', 'lying', 'paused', 'killed'],
+export const SHORT_PACE: Pace = {
+  kinds: ['truncating', 'slow', 'lying', 'paused', 'killed'],
   faultMs: [300, 800],
   restMs: 100,
   reloadEveryMs: 400,
+  opensBreakers: false,
 }
 
 const CALIBRATION_MS = 1500
@@ -43,9 +47,9 @@ const CLIENTS_LIMIT_MS = 40_000
 const RECOVERY_LIMIT_MS = 40_000
 
 export async function runChaos(options: ChaosOptions): Promise<Evidence> {
-  const { seed, durationMs, load, pace, say = () => {} } = options
+  const { seed, durationMs, load, pace, workers = 1, say = () => {} } = options
   const rng = new Rng(seed)
-  const stage = await startStage(seed)
+  const stage = await startStage(seed, workers)
   try {
     const capacityPerSec = options.capacityPerSec ?? (await capacityOf(stage))
     await stage.startSluice()
@@ -54,27 +58,30 @@ export async function runChaos(options: ChaosOptions): Promise<Evidence> {
     const watch = stopwatch(say)
     const clients = new Clients({ url: stage.url, rng: rng.fork('clients'), oddRatio: ODD_RATIO })
     await recoveredStates(stage, RECOVERY_LIMIT_MS)
-    await clients.arrive(CALM_PER_SEC, CALM_MS / 3, 'calm')
+    await clients.arrive(CALM_PER_SEC, lasting(CALM_MS / 3), 'calm')
     await clients.settled(CLIENTS_LIMIT_MS)
     watch('warm')
-    const before = await stage.sluice.holdings()
-    const storm = new Storm({ stage, rng: rng.fork('storm'), say, ...pace })
-    await Promise.all([clients.arrive(offeredPerSec, durationMs), storm.blow(durationMs)])
+    const before = await stage.holdings()
+    const storm = new Storm({ stage, rng: rng.fork('storm'), pace, say })
+    const startedAtMs = Date.now()
+    await Promise.all([storm.blow(durationMs), clients.arrive(offeredPerSec, () => !storm.over)])
     watch('the storm is over')
     await clients.settled(CLIENTS_LIMIT_MS)
     watch('every client is')
     const states = await recoveredStates(stage, RECOVERY_LIMIT_MS)
     watch('every replica is back')
     const calm = new Clients({ url: stage.url, rng: rng.fork('calm'), oddRatio: 0, prefix: 'calm' })
-    await calm.arrive(CALM_PER_SEC, CALM_MS, 'calm')
+    await calm.arrive(CALM_PER_SEC, lasting(CALM_MS), 'calm')
     await calm.settled(CLIENTS_LIMIT_MS)
     await Promise.all([clients.close(), calm.close()])
     const leftovers = await leftoversOf(stage)
     watch('nothing is left, or not for long')
-    const after = await stage.sluice.holdings()
+    const after = await stage.holdings()
     const page = await stage.metrics()
     const exit = await stage.sluice.end()
     return {
+      startedAtMs,
+      pace,
       capacityPerSec,
       offeredPerSec,
       clients: clients.records,
@@ -96,6 +103,12 @@ export async function runChaos(options: ChaosOptions): Promise<Evidence> {
   } finally {
     await stage.close()
   }
+}
+
+/** True for that long. */
+function lasting(forMs: number): () => boolean {
+  const endAtMs = performance.now() + forMs
+  return () => performance.now() < endAtMs
 }
 
 /** Says how long each part took. */

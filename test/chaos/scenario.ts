@@ -21,13 +21,16 @@ export interface FileFacts {
   readonly replicas: readonly string[]
   /** Changes with each good file, so that each has a digest of its own. */
   readonly waitingRequests: number
+  /** Worker processes of Sluice. */
+  readonly workers: number
 }
 
 /** The file of a chaos run. Targets never change in it: they would start the counters anew. */
-export function chaosFile({ replicas, waitingRequests }: FileFacts): string {
+export function chaosFile({ replicas, waitingRequests, workers }: FileFacts): string {
   return `listen: 127.0.0.1:0
 admin: { listen: "127.0.0.1:0" }
 mode: enforce
+workers: ${workers}
 auth: none
 models:
   - name: ${MODEL}

@@ -1,6 +1,9 @@
 /** A process with one scripted engine whose mood the storm changes. Usage: scripted-replica.ts PORT SEED. */
+import { EngineError } from '../../src/emulator/errors.ts'
+import type { AnswerUsage } from '../../src/emulator/frames.ts'
 import { Rng } from '../../src/sim/rng.ts'
-import { type EngineScript, perform, type ScriptEnd } from '../support/engine-script.ts'
+import { ANSWER_FORMS, ANSWER_HEAD } from '../support/answer-forms.ts'
+import { GENERATION_PATHS, type GenerationPath } from '../support/generation-paths.ts'
 import { type PageFigures, vllmPage } from '../support/metrics-pages.ts'
 import { answers } from '../support/node-child.ts'
 import { type ScriptedExchange, scriptedEngine } from '../support/scripted-engine.ts'
@@ -11,9 +14,21 @@ export type Mood = 'fair' | 'slow' | 'truncating' | 'erring' | 'lying' | 'mute'
 /** What its metrics page does. */
 export type PageMood = 'fair' | 'lying' | 'failing' | 'hanging' | 'garbled' | 'gone'
 
+/** `done` is the good end; the others leave something out or break the socket. */
+type End = 'done' | 'no_done' | 'error' | 'fin' | 'reset'
+
+interface Plan {
+  readonly firstTokenMs: number
+  readonly tokenMs: number
+  readonly tokens: number
+  readonly end: End
+  readonly usage: AnswerUsage
+}
+
 const FIRST_TOKEN_MS = 80
 const TOKEN_MS = 25
-const PROBE_PATH = '/v1/completions'
+const BAD_ENDS: readonly End[] = ['no_done', 'error', 'fin', 'reset']
+const DIED = new EngineError(500, 'InternalServerError', 'worker died')
 
 const [port = 0, seed = 1] = process.argv.slice(2).map(Number)
 const rng = new Rng(seed)
@@ -45,50 +60,72 @@ function pump(): void {
 
 async function answer(exchange: ScriptedExchange): Promise<void> {
   const asked = exchange.json as { readonly stream?: boolean; readonly max_tokens?: number }
-  const frames = Math.min(asked.max_tokens ?? ANSWER_TOKENS, ANSWER_TOKENS)
-  steps += frames
+  const tokens = Math.min(asked.max_tokens ?? ANSWER_TOKENS, ANSWER_TOKENS)
+  steps += tokens
   if (mood === 'mute') return exchange.waitClosed('somebody to give up', 600_000)
   if (mood === 'erring') {
     exchange.refuse(500)
     return
   }
-  const script = scriptOf(mood, frames)
-  if (asked.stream === true) return perform(exchange, script)
-  await new Promise((resolve) =>
-    setTimeout(resolve, (script.firstTokenAfterMs ?? 0) + frames * (script.betweenTokensMs ?? 0)),
-  )
-  if (script.end === 'reset') exchange.reset()
-  else if (script.end !== undefined)
-    exchange.head(200, { 'content-length': '4000' }, 'length').write('{').fin()
-  else exchange.respondJson(200, wholeAnswer(script, frames))
+  const plan = planOf(mood, tokens)
+  if (asked.stream === true) return stream(exchange, plan)
+  await pause(plan.firstTokenMs + tokens * plan.tokenMs)
+  if (plan.end === 'reset') exchange.reset()
+  else if (plan.end !== 'done') exchange.head(200, { 'content-length': '4000' }, 'length').write('{').fin()
+  else exchange.respond(200, wholeAnswer(exchange, plan), { 'content-type': 'application/json' })
 }
 
-function scriptOf(current: Mood, frames: number): EngineScript {
+function planOf(current: Mood, tokens: number): Plan {
   const pace = current === 'slow' ? 6 : 1
-  const fair = { firstTokenAfterMs: FIRST_TOKEN_MS * pace, betweenTokensMs: TOKEN_MS * pace, frames }
-  if (current === 'lying') return { ...fair, usage: 'final', ...lie() }
+  const times = { firstTokenMs: FIRST_TOKEN_MS * pace, tokenMs: TOKEN_MS * pace }
+  const usage = { promptTokens: 8, outputTokens: tokens, cachedTokens: 0 }
+  const fair: Plan = { ...times, tokens, end: 'done', usage }
+  if (current === 'lying') return { ...fair, usage: lie(tokens) }
   if (current !== 'truncating' || rng.uniform() > 0.6) return fair
-  const ends: readonly ScriptEnd[] = ['no_done', 'error', 'fin', 'reset']
-  const end = ends[rng.integer(ends.length)] ?? 'fin'
-  const kept = rng.integer(frames)
-  return { ...fair, frames: kept, role: kept > 0, end, usage: 'none' }
+  const end = BAD_ENDS[rng.integer(BAD_ENDS.length)] ?? 'fin'
+  return { ...fair, tokens: rng.integer(tokens), end }
 }
 
 /** Counts that no engine could mean. */
-function lie(): Pick<EngineScript, 'tokensPerFrame' | 'promptTokens'> {
+function lie(tokens: number): AnswerUsage {
   const lies = [-7, 0, 0.001, 1e5, 1e12]
   const pick = () => lies[rng.integer(lies.length)] ?? 0
-  return { tokensPerFrame: pick(), promptTokens: pick() }
+  return { promptTokens: pick(), outputTokens: tokens * pick(), cachedTokens: 0 }
 }
 
-function wholeAnswer({ promptTokens = 8, tokensPerFrame = 1 }: EngineScript, frames: number): object {
-  const usage = { prompt_tokens: promptTokens, completion_tokens: frames * tokensPerFrame }
-  const message = { role: 'assistant', content: 'whole' }
-  return {
-    object: 'chat.completion',
-    choices: [{ index: 0, message, text: 'whole', finish_reason: 'stop' }],
-    usage,
+async function stream(exchange: ScriptedExchange, { end, usage, ...plan }: Plan): Promise<void> {
+  const form = formOf(exchange)
+  const writer = form.writer(ANSWER_HEAD)
+  const write = (frames: readonly string[]) => {
+    for (const frame of frames) exchange.write(frame)
   }
+  exchange.head()
+  await pause(plan.firstTokenMs)
+  for (let at = 1; at <= plan.tokens && !exchange.closed; at += 1) {
+    if (at > 1) await pause(plan.tokenMs)
+    const finish =
+      at === plan.tokens && (end === 'done' || end === 'no_done') ? { finish: 'stop' as const } : {}
+    write(writer.token({ choice: 0, text: ` t${at}`, ...finish }, usage))
+  }
+  if (end === 'fin' || end === 'reset') {
+    exchange[end]()
+    return
+  }
+  if (end === 'error') write(form.failure(DIED))
+  if (end === 'done') write(writer.end(usage))
+  exchange.end()
+}
+
+function wholeAnswer(exchange: ScriptedExchange, { usage }: Plan): string {
+  return formOf(exchange).whole(ANSWER_HEAD, [{ text: 'whole', finish: 'stop' }], usage)
+}
+
+function formOf({ path }: ScriptedExchange) {
+  return ANSWER_FORMS[path as GenerationPath]
+}
+
+function pause(forMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, forMs))
 }
 
 /** Gauges that have nothing to do with the engine, each look another. */
@@ -112,7 +149,7 @@ const PAGES: Readonly<Record<PageMood, () => void>> = {
   gone: () => engine.page('', { status: 404 }),
 }
 
-for (const path of ['/v1/chat/completions', PROBE_PATH]) engine.on(path, take)
+for (const path of GENERATION_PATHS) engine.on(path, take)
 PAGES.fair()
 answers({
   mood: (facts: { readonly mood: Mood; readonly page: PageMood }) => {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from '../support/deadline.ts'
 import { freePort } from '../support/free-port.ts'
-import { NodeChild, scriptArgs, sluiceArgs } from '../support/node-child.ts'
+import { type Holdings, NodeChild, processesOf, scriptArgs, sluiceArgs } from '../support/node-child.ts'
 import { chaosFile, MODEL, SLOTS } from './scenario.ts'
 import type { Mood, PageMood } from './scripted-replica.ts'
 
@@ -54,11 +54,15 @@ export class StagedReplica {
     await this.child.ask('mood', { mood, page })
   }
 
-  /** Requests that it still holds. */
+  /** Requests that it still holds. Rejects when it can't be asked. */
   async open(): Promise<number> {
     if (this.kind === 'scripted') return this.child.ask<number>('open')
     const page = await (await fetch(`${this.url}/metrics`)).text()
-    const of = (name: string) => Number(new RegExp(`^${name}\\{[^}]*\\} (\\S+)`, 'm').exec(page)?.[1] ?? 0)
+    const of = (name: string) => {
+      const shown = new RegExp(`^${name}\\{[^}]*\\} (\\S+)`, 'm').exec(page)?.[1]
+      if (shown === undefined) throw new Error(`${this.name} shows no ${name}`)
+      return Number(shown)
+    }
     return of('vllm:num_requests_running') + of('vllm:num_requests_waiting')
   }
 
@@ -78,13 +82,15 @@ export class Stage {
   readonly replicas: readonly StagedReplica[]
   readonly folder: string
   readonly path: string
+  readonly workers: number
   #sluice: NodeChild | undefined
   #url = ''
   #adminUrl = ''
 
-  constructor(replicas: readonly StagedReplica[], folder: string) {
+  constructor(replicas: readonly StagedReplica[], folder: string, workers: number) {
     this.replicas = replicas
     this.folder = folder
+    this.workers = workers
     this.path = join(folder, 'sluice.yaml')
   }
 
@@ -105,6 +111,11 @@ export class Stage {
     return this.replicas.map(({ url }) => url)
   }
 
+  /** A file for this stage; each number of waiting requests makes another digest. */
+  file(waitingRequests: number, replicas = this.urls): string {
+    return chaosFile({ replicas, waitingRequests, workers: this.workers })
+  }
+
   /** Puts a file in the place of the one before, as a whole. */
   async write(text: string): Promise<void> {
     await writeFile(`${this.path}.new`, text)
@@ -112,12 +123,19 @@ export class Stage {
   }
 
   async startSluice(): Promise<void> {
-    await this.write(chaosFile({ replicas: this.urls, waitingRequests: 300 }))
+    await this.write(this.file(300))
     const args = sluiceArgs('serve', '-c', this.path, '--log-level', 'info')
     this.#sluice = new NodeChild({ args, name: 'sluice', folder: this.folder })
     const [, url = '', adminUrl = ''] = await this.sluice.said(/traffic +(\S+)\n +admin +(\S+)\n/)
     this.#url = url
     this.#adminUrl = adminUrl
+  }
+
+  /** What all processes of Sluice hold together. */
+  async holdings(): Promise<Holdings> {
+    const holdings = await this.sluice.holdings()
+    if (holdings.processes === processesOf(this.workers)) return holdings
+    throw new Error(`${holdings.processes} processes of Sluice answer, ${processesOf(this.workers)} should`)
   }
 
   async metrics(): Promise<string> {
@@ -138,13 +156,14 @@ export class Stage {
   }
 }
 
-/** Starts the engines and waits until each answers. Sluice is started apart. */
-export async function startStage(seed: number): Promise<Stage> {
+/** Starts the engines and waits until each answers. Sluice is started apart, with that many workers. */
+export async function startStage(seed: number, workers: number): Promise<Stage> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-chaos-'))
   const ports = await Promise.all(KINDS.map(freePort))
   const stage = new Stage(
     ports.map((port, at) => new StagedReplica(at, port, folder, seed)),
     folder,
+    workers,
   )
   try {
     await Promise.all(stage.replicas.map((replica) => replica.ready()))

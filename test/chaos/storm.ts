@@ -1,7 +1,7 @@
 /** Breaks replicas one after another, their metrics pages beside that, and reloads good and bad files meanwhile. */
 import type { Rng } from '../../src/sim/rng.ts'
 import { eventually } from '../support/deadline.ts'
-import { badFiles, chaosFile } from './scenario.ts'
+import { badFiles } from './scenario.ts'
 import type { Mood, PageMood } from './scripted-replica.ts'
 import type { Stage, StagedReplica } from './stage.ts'
 
@@ -32,15 +32,22 @@ export interface Reload {
   succeeded: boolean
 }
 
-export interface StormOptions {
-  readonly stage: Stage
-  readonly rng: Rng
-  /** Faults in the order of the first round; the later ones are shuffled. */
+/** How faults follow one another, and what they are sure to bring about. */
+export interface Pace {
+  /** Faults in the order of the first round, which each storm has whole; the later ones are shuffled. */
   readonly kinds: readonly FaultKind[]
   /** Shortest and longest time that a fault lasts, and the rest between two. */
   readonly faultMs: readonly [shortest: number, longest: number]
   readonly restMs: number
   readonly reloadEveryMs: number
+  /** Whether its faults last long enough to open a breaker for certain. */
+  readonly opensBreakers: boolean
+}
+
+export interface StormOptions {
+  readonly stage: Stage
+  readonly rng: Rng
+  readonly pace: Pace
   readonly say: (line: string) => void
 }
 
@@ -57,27 +64,41 @@ export class Storm {
   readonly pages = new Map<PageMood, number>()
   readonly #options: StormOptions
   readonly #moods = new Map<StagedReplica, { mood: Mood; page: PageMood }>()
-  #over = false
+  #timeIsUp = false
+  #ended = false
   #files = 0
 
   constructor(options: StormOptions) {
     this.#options = options
   }
 
-  /** Blows for that long, then mends all it broke and leaves a good file in force. */
+  /** Its time is up and each kind of fault has happened and is mended, however slow the machine is; or it has failed. */
+  get over(): boolean {
+    if (this.#ended) return true
+    const mended = this.faults.filter(({ mendedAtMs }) => Number.isFinite(mendedAtMs))
+    const kinds = new Set(mended.map(({ kind }) => kind))
+    return this.#timeIsUp && this.#options.pace.kinds.every((kind) => kinds.has(kind))
+  }
+
+  /** Blows for that long and until its first round is over, then mends all it broke and leaves a good file in force. */
   async blow(durationMs: number): Promise<void> {
     const timer = setTimeout(() => {
-      this.#over = true
+      this.#timeIsUp = true
     }, durationMs)
-    await Promise.all([this.#breakReplicas(), this.#breakPages(), this.#reloadFiles()])
-    clearTimeout(timer)
+    try {
+      await Promise.all([this.#breakReplicas(), this.#breakPages(), this.#reloadFiles()])
+    } finally {
+      clearTimeout(timer)
+      this.#ended = true
+    }
   }
 
   async #breakReplicas(): Promise<void> {
-    const { rng, kinds, faultMs, restMs } = this.#options
+    const { rng, pace } = this.#options
+    const { kinds, faultMs, restMs } = pace
     for (let round = kinds; ; round = shuffled(kinds, rng)) {
       for (const kind of round) {
-        if (this.#over) return
+        if (this.over) return
         const [shortest, longest] = faultMs
         await this.#breakOne(kind, shortest + rng.uniform() * (longest - shortest))
         await this.#rest(restMs)
@@ -93,7 +114,7 @@ export class Storm {
       return scripted ? made === 'scripted' : kind !== 'restarted' || made === 'embedded'
     })
     const replica = able[rng.integer(able.length)]
-    if (replica === undefined) return
+    if (replica === undefined) throw new Error(`no replica can be ${kind}`)
     const fault: Fault = {
       kind,
       replica: replica.name,
@@ -133,7 +154,7 @@ export class Storm {
     const { stage } = this.#options
     await pause(forMs)
     const endAtMs = performance.now() + REST_LIMIT_MS
-    while (!this.#over && performance.now() < endAtMs) {
+    while (!this.over && performance.now() < endAtMs) {
       const states = Object.values(await stage.states())
       if (states.filter((state) => !takesWork(state)).length <= SPARE_REPLICAS_OUT) return
       await pause(LOOK_MS)
@@ -142,42 +163,42 @@ export class Storm {
 
   /** Pages go wrong whatever else goes on: they must never matter. */
   async #breakPages(): Promise<void> {
-    const { stage, rng, faultMs } = this.#options
+    const { stage, rng, pace } = this.#options
     const scripted = stage.replicas.filter(({ kind }) => kind === 'scripted')
-    while (!this.#over) {
+    while (!this.over) {
       const page = PAGES[rng.integer(PAGES.length)] ?? 'failing'
       const replica = scripted[rng.integer(scripted.length)]
       if (replica === undefined) return
       await this.#setMood(replica, { page })
       this.pages.set(page, (this.pages.get(page) ?? 0) + 1)
-      await pause(faultMs[0])
+      await pause(pace.faultMs[0])
       await this.#setMood(replica, { page: 'fair' })
-      await pause(this.#options.restMs)
+      await pause(pace.restMs)
     }
   }
 
   async #reloadFiles(): Promise<void> {
-    const { stage, rng, reloadEveryMs } = this.#options
+    const { stage, rng, pace } = this.#options
     const { urls } = stage
-    while (!this.#over) {
-      const good = chaosFile({ replicas: urls, waitingRequests: 300 + this.#files })
+    while (!this.over) {
+      const good = stage.file(300 + this.#files)
       const bad = Object.entries(badFiles(good))
       const [name, text] = bad[rng.integer(bad.length)] ?? ['', '']
       await this.#reload(name, text, false)
-      await pause(reloadEveryMs)
+      await pause(pace.reloadEveryMs)
       // The last one goes for a while: what runs there finishes, and nothing new is sent.
       await this.#reload('without the last replica', this.#good(urls.slice(0, -1)), true)
       await eventually('the last replica to be gone', 30_000, async () => {
         return Object.keys(await stage.states()).length < urls.length
       })
       await this.#reload('with all replicas', this.#good(urls), true)
-      await pause(reloadEveryMs)
+      await pause(pace.reloadEveryMs)
     }
   }
 
   #good(replicas: readonly string[]): string {
     this.#files += 1
-    return chaosFile({ replicas, waitingRequests: 300 + this.#files })
+    return this.#options.stage.file(300 + this.#files, replicas)
   }
 
   async #reload(file: string, text: string, good: boolean): Promise<void> {

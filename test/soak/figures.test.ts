@@ -1,7 +1,7 @@
 /** A soak tells a leak from noise, and says when it can't. */
 import { describe, expect, it } from 'vitest'
 import { Rng } from '../../src/sim/rng.ts'
-import { type Sample, verdictsOf } from './figures.ts'
+import { conclusionOf, type Sample, verdictsOf } from './figures.ts'
 
 /** Samples of a run whose heap rises by that much per request, under noise of that deviation. */
 function samples(risePerRequest: number, noiseBytes: number, requests = 1_000_000): Sample[] {
@@ -9,10 +9,11 @@ function samples(risePerRequest: number, noiseBytes: number, requests = 1_000_00
   return Array.from({ length: 40 }, (_, at) => {
     const done = (requests * (at + 1)) / 40
     const heapBytes = 3e7 + risePerRequest * done + noiseBytes * rng.normal()
-    const flat = { cpuSec: 1, externalBytes: 5e6, handles: { Timeout: 3 }, listeners: 90, timers: 9 }
+    const process = { processes: 1, cpuSec: 1, rssBytes: 2e8, externalBytes: 5e6 }
+    const counts = { handles: { Timeout: 3 }, listeners: 90, timers: 9, mapEntries: 400, setEntries: 20 }
     return {
       requests: done,
-      holdings: { ...flat, heapBytes, rssBytes: 2e8, mapEntries: 400, setEntries: 20 },
+      holdings: { ...process, ...counts, heapBytes },
     }
   })
 }
@@ -28,6 +29,18 @@ describe('a soak', () => {
 
   it('says that it can’t tell when it was too short', () => {
     expect(heap(samples(0, 200_000, 10_000))).toBe('unsure')
+  })
+
+  it('ends well only when every figure is flat', () => {
+    const flat = { name: 'heap', verdict: 'flat' } as const
+    const unsure = { name: 'resident', verdict: 'unsure' } as const
+    const leak = { name: 'timers', verdict: 'leak' } as const
+    expect(conclusionOf([flat, flat])).toEqual({ line: 'nothing leaks', exitCode: 0 })
+    expect(conclusionOf([flat, unsure])).toEqual({
+      line: expect.stringMatching(/^too short to tell .*: resident;/),
+      exitCode: 2,
+    })
+    expect(conclusionOf([unsure, leak])).toEqual({ line: 'leaks: timers', exitCode: 1 })
   })
 
   it('finds one timer left by each thousandth request', () => {

@@ -56,6 +56,20 @@ export function verdictsOf(samples: readonly Sample[]): readonly Verdict[] {
   })
 }
 
+/** What a soak says at its end, and its exit code: 0 when all is flat, 1 at a leak, 2 when it was too short to tell. */
+export function conclusionOf(verdicts: readonly Pick<Verdict, 'name' | 'verdict'>[]): {
+  readonly line: string
+  readonly exitCode: 0 | 1 | 2
+} {
+  const named = (wanted: Verdict['verdict']) =>
+    verdicts.flatMap(({ name, verdict }) => (verdict === wanted ? [name] : []))
+  const [leaks, unsure] = [named('leak'), named('unsure')]
+  if (leaks.length > 0) return { line: `leaks: ${leaks.join(', ')}`, exitCode: 1 }
+  if (unsure.length === 0) return { line: 'nothing leaks', exitCode: 0 }
+  const line = `too short to tell whether this leaks: ${unsure.join(', ')}; give it more --requests`
+  return { line, exitCode: 2 }
+}
+
 function handlesOf({ handles }: Holdings): number {
   return Object.values(handles).reduce((sum, count) => sum + count, 0)
 }

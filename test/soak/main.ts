@@ -2,12 +2,13 @@
  * A million requests, and what is left of them.
  *
  *   npm run test:soak -- [--requests 1000000] [--minutes 25] [--seed 1] [--engines 8] [--clients 64]
- *                        [--samples 40]
+ *                        [--samples 40] [--workers 1]
  *
  * Sluice as built, with its log, its accounts and enforcing, before fast engines in a process beside it. Requests stream
  * or not, are refused, broken, left by their clients in every phase, or shed for their tenant's limit. For each sample
  * the clients rest, and what the process holds is counted after a full collection. Lines are fitted to the samples
- * after the first fifth. Exits with 0 when nothing leaks; stops by itself at the first sample after that many minutes.
+ * after the first fifth. Exits with 0 when nothing leaks, with 1 at a leak or a fault, with 2 when it was too short to
+ * tell; stops by itself at the first sample after that many minutes. With several workers all processes are summed.
  *
  * One request in ninety meets an engine that calls itself full, which earns it, and one more, a rest of up to 0.2 s: with
  * two engines all would rest half of the time.
@@ -17,9 +18,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Rng } from '../../src/sim/rng.ts'
-import { NodeChild, scriptArgs, sluiceArgs } from '../support/node-child.ts'
+import { NodeChild, processesOf, scriptArgs, sluiceArgs } from '../support/node-child.ts'
 import { drawFate, UnrulyLine } from '../support/unruly-client.ts'
-import { type Sample, type Verdict, verdictsOf } from './figures.ts'
+import { conclusionOf, type Sample, type Verdict, verdictsOf } from './figures.ts'
 
 const WARM_UP_RATIO = 0.2
 /** Fewer say nothing. */
@@ -37,13 +38,16 @@ const { values } = parseArgs({
     engines: { type: 'string', default: '8' },
     clients: { type: 'string', default: '64' },
     samples: { type: 'string', default: '40' },
+    workers: { type: 'string', default: '1' },
   },
 })
 const requests = Number(values.requests)
 const sampled = Number(values.samples)
 const limitMs = Number(values.minutes) * 60_000
-if (!Number.isInteger(requests) || requests < 1000 || !(limitMs > 0)) {
-  console.error('--requests is a whole number of at least 1000, --minutes above 0')
+const workers = Number(values.workers)
+const areCounts = Number.isInteger(requests) && Number.isInteger(workers)
+if (!areCounts || requests < 1000 || workers < 1 || !(limitMs > 0)) {
+  console.error('--requests is a whole number of at least 1000, --workers of at least 1, --minutes above 0')
   process.exit(2)
 }
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
@@ -52,6 +56,7 @@ function fileOf(replicas: readonly string[]): string {
   return `listen: 127.0.0.1:0
 admin: { listen: "127.0.0.1:0" }
 mode: enforce
+workers: ${workers}
 auth: { header: x-tenant, trusted: [127.0.0.0/8] }
 tenants: [{ name: free }, { name: limited, limits: { requests: 1/s } }]
 models: [{ name: tiny, replicas: [${replicas.join(', ')}] }]
@@ -124,21 +129,26 @@ while (done < requests && performance.now() - startMs < limitMs) {
   await idle(adminUrl)
   done += count
   const holdings = await sluice.holdings(SAMPLE_LIMIT_MS)
+  if (holdings.processes !== processesOf(workers))
+    throw new Error(`${holdings.processes} processes of Sluice answer, ${processesOf(workers)} should`)
   samples.push({ requests: done, holdings })
   const perSec = (done * 1000) / (performance.now() - startMs)
   console.error(`${done} requests, ${perSec.toFixed(0)}/s, heap ${(holdings.heapBytes / 1e6).toFixed(1)} MB`)
 }
 for (const line of lines) line.close()
-const { code } = await sluice.end()
+const { code, signal } = await sluice.end()
 const faults = sluice.err.split('\n').filter((line) => /error|warning/i.test(line))
+if (code !== 0) faults.push(`Sluice ended with ${signal ?? code}`)
 const seconds = (performance.now() - startMs) / 1000
 console.log(`${done} of ${requests} requests in ${seconds.toFixed(0)} s, ${(done / seconds).toFixed(0)}/s`)
 console.log(`ends: ${[...ends].map(([end, count]) => `${count} ${end}`).join(', ')}`)
+for (const fault of faults) console.error(`fault: ${fault}`)
 if (samples.length < LEAST_SAMPLES) {
   console.error(
     `${samples.length} samples are too few for a verdict: give it more --minutes or fewer --requests`,
   )
-  process.exit(1)
+  await rm(folder, { recursive: true, force: true })
+  process.exit(faults.length > 0 ? 1 : 2)
 }
 const [early, late] = [samples[samples.length >> 1], samples.at(-1)]
 if (early !== undefined && late !== undefined) {
@@ -148,7 +158,7 @@ if (early !== undefined && late !== undefined) {
 }
 const verdicts = verdictsOf(samples.slice(Math.floor(samples.length * WARM_UP_RATIO)))
 printVerdicts(verdicts)
-for (const line of faults) console.log(`stderr: ${line}`)
 await rm(folder, { recursive: true, force: true })
-const leaks = verdicts.some(({ verdict }) => verdict === 'leak')
-process.exit(leaks || code !== 0 || faults.length > 0 ? 1 : 0)
+const { line, exitCode } = conclusionOf(verdicts)
+console.log(`\n${line}`)
+process.exit(faults.length > 0 ? 1 : exitCode)

@@ -21,14 +21,15 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null
 }
 
-/** What a process holds, as `process-probe.mjs` tells it. */
+/** What a process and those that it has started hold together, as `process-probe.mjs` tells it. */
 export interface Holdings {
-  /** CPU that it has used since its start, but for answering this. */
+  readonly processes: number
+  /** CPU that they have used since their start, but for answering this. */
   readonly cpuSec: number
   readonly rssBytes: number
   readonly heapBytes: number
   readonly externalBytes: number
-  /** Active handles and requests of the event loop, by type. */
+  /** Active handles and requests of the event loops, by type. */
   readonly handles: Readonly<Record<string, number>>
   readonly listeners: number
   readonly mapEntries: number
@@ -41,10 +42,19 @@ const ANSWER_LIMIT_MS = 30_000
 /** How long it may take to end once it was asked to. */
 const END_LIMIT_MS = 15_000
 
-/** The built command line, whose process answers `holdings`. */
+/** Processes of a Sluice: with several workers also one that starts them and one that decides. */
+export function processesOf(workers: number): number {
+  return workers === 1 ? 1 : workers + 2
+}
+
+/** A script whose process answers `holdings`. */
+export function probedArgs(script: string, ...args: readonly string[]): readonly string[] {
+  return ['--import', here('./process-probe.mjs'), script, ...args]
+}
+
+/** The built command line, probed. */
 export function sluiceArgs(...args: readonly string[]): readonly string[] {
-  const main = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
-  return ['--import', here('./process-probe.mjs'), main, ...args]
+  return probedArgs(fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url)), ...args)
 }
 
 /** A TypeScript file of this repository, run as a process. */

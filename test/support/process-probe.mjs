@@ -1,7 +1,9 @@
 /**
- * Loaded with `--import` into a process under test: answers over IPC what that process holds, after a full collection.
- * It changes nothing that is measured but for its own channel, and ends the process when the parent is gone.
+ * Loaded with `--import` into a process under test: answers over IPC what that process and those that it has started hold
+ * together, after a full collection. It changes nothing that is measured but for its own channel, and ends the process
+ * when the parent is gone. The processes that it starts have a channel and an end of their own, which it leaves alone.
  */
+import { subscribe } from 'node:diagnostics_channel'
 import { EventEmitter } from 'node:events'
 import { Session } from 'node:inspector'
 import { setFlagsFromString } from 'node:v8'
@@ -87,11 +89,58 @@ function holdings() {
   const handles = {}
   for (const type of process.getActiveResourcesInfo()) handles[type] = (handles[type] ?? 0) + 1
   askedSec += cpuUsedSec() - atSec
-  return { cpuSec, rssBytes: rss, heapBytes: heapUsed, externalBytes: external, handles, ...sums }
+  return {
+    processes: 1,
+    cpuSec,
+    rssBytes: rss,
+    heapBytes: heapUsed,
+    externalBytes: external,
+    handles,
+    ...sums,
+  }
 }
 
-process.on('message', ({ id, kind }) => {
-  if (kind === 'holdings') process.send?.({ id, answer: holdings() })
+const children = new Set()
+subscribe('child_process', ({ process: child }) => {
+  children.add(child)
+  child.once('exit', () => children.delete(child))
 })
-process.once('disconnect', () => process.exit(0))
-process.channel?.unref()
+
+let lastId = 0
+/** Its own listeners hear question and answer too, and know neither. */
+function heldBy(child) {
+  const asked = `probe ${++lastId}`
+  return new Promise((resolve) => {
+    const hear = ({ id, answer }) => {
+      if (id !== asked) return
+      child.off('message', hear)
+      resolve(answer)
+    }
+    child.on('message', hear)
+    child.send({ id: asked, kind: 'holdings' }, () => {})
+  })
+}
+
+function added(a, b) {
+  const { handles: more, ...counts } = b
+  const handles = { ...a.handles }
+  for (const [type, count] of Object.entries(more)) handles[type] = (handles[type] ?? 0) + count
+  const sums = Object.entries(counts).map(([name, count]) => [name, a[name] + count])
+  return { ...Object.fromEntries(sums), handles }
+}
+
+async function heldByAll() {
+  const others = [...children].filter(({ connected }) => connected).map(heldBy)
+  return (await Promise.all([holdings(), ...others])).reduce(added)
+}
+
+process.on('message', async ({ id, kind }) => {
+  if (kind === 'holdings') process.send?.({ id, answer: await heldByAll() })
+})
+
+const IS_A_CHILD = 'SLUICE_PROBED_PARENT'
+if (process.env[IS_A_CHILD] === undefined) {
+  process.env[IS_A_CHILD] = String(process.pid)
+  process.once('disconnect', () => process.exit(0))
+  process.channel?.unref()
+}

@@ -1,6 +1,7 @@
 /** A client for volume on bare sockets: each request comes to its own odd end, by the engine's doing or by leaving. */
 import { connect, type Socket } from 'node:net'
 import type { Rng } from '../../src/sim/rng.ts'
+import { GENERATION_PATHS, promptOf } from './generation-paths.ts'
 import { FATES, type Fate } from './unruly-engine.ts'
 
 /** Share of requests that the client leaves; the rest it reads to the end. */
@@ -27,14 +28,14 @@ export class UnrulyLine {
   }
 
   /**
-   * Sends one request and ends it: by reading it, or by leaving at a random moment (hung ones always so). Resolves with
-   * `left`, `cut` or the status; `headers` are whole lines.
+   * Sends one request on a random route and ends it: by reading it, or by leaving at a random moment (hung ones always
+   * so). Resolves with `left`, `cut` or the status; `headers` are whole lines.
    */
   one(fate: Fate, rng: Rng, headers = ''): Promise<string> {
     const leaves = fate.startsWith('hang') || rng.uniform() < LEAVE_RATIO
-    const content = 'Hello '.repeat(rng.integer(LONGEST_PROMPT_WORDS))
-    const messages = [{ role: 'user', content }]
-    const body = JSON.stringify({ model: 'tiny', stream: fate !== 'whole', user: fate, messages })
+    const path = GENERATION_PATHS[rng.integer(GENERATION_PATHS.length)] ?? '/v1/chat/completions'
+    const prompt = promptOf(path, 'Hello '.repeat(rng.integer(LONGEST_PROMPT_WORDS)))
+    const body = JSON.stringify({ model: 'tiny', stream: fate !== 'whole', user: fate, ...prompt })
     this.#socket ??= connect({ host: '127.0.0.1', port: this.#port, noDelay: true })
     const socket = this.#socket
     return new Promise((resolve) => {
@@ -59,7 +60,7 @@ export class UnrulyLine {
         over(text.startsWith('HTTP/1.1 200') && text.includes('"error"') ? 'cut' : text.slice(9, 12))
       })
       socket.write(
-        `POST /v1/chat/completions HTTP/1.1\r\nhost: sluice.test\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`,
+        `POST ${path} HTTP/1.1\r\nhost: sluice.test\r\n${headers}content-length: ${body.length}\r\n\r\n${body}`,
       )
     })
   }

@@ -1,9 +1,12 @@
 /** A cheap engine for volume on bare sockets: each request says in its `user` member how it wants to end. */
 import type { AddressInfo } from 'node:net'
 import { createServer, type Server, type Socket } from 'node:net'
+import { EngineError } from '../../src/emulator/errors.ts'
+import type { AnswerUsage } from '../../src/emulator/frames.ts'
+import { ANSWER_FORMS, ANSWER_HEAD } from './answer-forms.ts'
+import { GENERATION_PATHS, type GenerationPath } from './generation-paths.ts'
 import { listenOnLoopback } from './loopback.ts'
 import { vllmPage } from './scripted-engine.ts'
-import { chatChunk } from './scripted-exchange.ts'
 
 export const FATES = [
   'complete',
@@ -20,38 +23,56 @@ export const FATES = [
 ] as const
 export type Fate = (typeof FATES)[number]
 
-const frame = (value: unknown) => `data: ${typeof value === 'string' ? value : JSON.stringify(value)}\n\n`
-const chunk = (text: string) => `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`
-const json = (status: number, value: unknown) => {
-  const body = JSON.stringify(value)
-  return `HTTP/1.1 ${status} X\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-}
-const text = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-
-const FULL = { error: { message: 'currently busy', type: 'Service Unavailable', code: 503 } }
-const TOKEN = chunk(frame(chatChunk({ content: ' token' })))
-const USAGE = { ...chatChunk({}), choices: [], usage: { prompt_tokens: 8, completion_tokens: 3 } }
-const HEAD =
-  'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n' +
-  chunk(frame(chatChunk({ role: 'assistant', content: '' })))
-const LAST = '0\r\n\r\n'
-const DONE = chunk(frame('[DONE]')) + LAST
-const COMPLETE = [HEAD + TOKEN, TOKEN + TOKEN + chunk(frame(USAGE)) + DONE] as const
-
 /** What is sent at once and a turn later; `reset` breaks the socket there, nothing leaves the exchange open. */
-const ANSWERS: Readonly<Record<Fate, readonly [now: string, later?: string | 'reset']>> = {
-  complete: COMPLETE,
-  whole: [json(200, { choices: [], usage: { prompt_tokens: 8, completion_tokens: 3 } })],
-  client_error: [json(400, { error: { message: 'bad', type: 'BadRequestError', code: 400 } })],
-  full: [json(503, FULL)],
-  full_inside: [HEAD + chunk(frame(FULL)) + DONE],
-  engine_error: [json(500, { error: { message: 'boom', type: 'InternalServerError', code: 500 } })],
-  reset_before: ['', 'reset'],
-  reset_after: [HEAD + TOKEN, 'reset'],
-  end_early: [HEAD + LAST],
-  hang: [''],
-  hang_after: [HEAD + TOKEN],
+type Parts = readonly [now: string, later?: string | 'reset']
+
+const USAGE: AnswerUsage = { promptTokens: 8, outputTokens: 3, cachedTokens: 0 }
+const TEXT = ' token'
+const BAD = new EngineError(400, 'BadRequestError', 'bad')
+const BUSY = new EngineError(503, 'Service Unavailable', 'currently busy')
+const BOOM = new EngineError(500, 'InternalServerError', 'boom')
+const OPENING = 'HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n'
+const LAST = '0\r\n\r\n'
+
+const whole = (status: number, type: string, body: string) =>
+  `HTTP/1.1 ${status} X\r\ncontent-type: ${type}\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+const json = (status: number, body: string) => whole(status, 'application/json', body)
+const chunks = (frames: readonly string[]) =>
+  frames.map((frame) => `${Buffer.byteLength(frame).toString(16)}\r\n${frame}\r\n`).join('')
+
+function answersOf(path: GenerationPath): Readonly<Record<Fate, Parts>> {
+  const form = ANSWER_FORMS[path]
+  const writer = form.writer(ANSWER_HEAD)
+  const begun = writer.token({ choice: 0, text: TEXT }, USAGE)
+  // What comes before the first token, as a role or a message without content, leaves with the head.
+  const head = OPENING + chunks(begun.slice(0, -1))
+  const first = head + chunks(begun.slice(-1))
+  const rest = [
+    ...writer.token({ choice: 0, text: TEXT }, USAGE),
+    ...writer.token({ choice: 0, text: TEXT, finish: 'stop' }, USAGE),
+    ...writer.end(USAGE),
+  ]
+  const refused = (error: EngineError) => json(error.status, form.refusal(error))
+  return {
+    complete: [first, chunks(rest) + LAST],
+    whole: [json(200, form.whole(ANSWER_HEAD, [{ text: TEXT, finish: 'stop' }], USAGE))],
+    client_error: [refused(BAD)],
+    full: [refused(BUSY)],
+    full_inside: [head + chunks(form.failure(BUSY)) + LAST],
+    engine_error: [refused(BOOM)],
+    reset_before: ['', 'reset'],
+    reset_after: [first, 'reset'],
+    end_early: [head + LAST],
+    hang: [''],
+    hang_after: [first],
+  }
 }
+
+const ANSWERS: ReadonlyMap<string, Readonly<Record<Fate, Parts>>> = new Map(
+  GENERATION_PATHS.map((path) => [path, answersOf(path)]),
+)
+/** To a request without a fate: a probe. */
+const PROBED: Parts = [json(200, '{}')]
 
 export class UnrulyEngine {
   readonly #sockets = new Set<Socket>()
@@ -96,12 +117,15 @@ export class UnrulyEngine {
   }
 
   #answer(socket: Socket, request: string): void {
-    if (request.startsWith('GET')) {
-      socket.write(text(request.startsWith('GET /metrics') ? vllmPage() : '{"object":"list","data":[]}'))
+    const [method, path = ''] = request.split(' ', 2)
+    if (method === 'GET') {
+      const page = path === '/metrics' ? vllmPage() : '{"object":"list","data":[]}'
+      socket.write(whole(200, 'text/plain', page))
       return
     }
     const fate = /"user":"(\w+)"/.exec(request)?.[1] as Fate | undefined
-    const [now, later] = fate === undefined ? [json(200, {})] : ANSWERS[fate]
+    const told = fate === undefined ? undefined : ANSWERS.get(path)?.[fate]
+    const [now, later] = told ?? PROBED
     this.#open.add(socket)
     if (now !== '') socket.write(now)
     if (later === 'reset') setImmediate(() => socket.resetAndDestroy())
