@@ -52,11 +52,11 @@ export const PLANS = {
     duration: { requests: 1500, shortestMs: 36_000, longestMs: 60_000 },
     carries: { ...CARRIES, halvings: 4, seeds: 1 },
     /** Replays are those of a search's starts, 3 or with the guard 5, and of its moves. */
-    schedules: { loads: [2, 3], seeds: 1, replays: 14 },
+    schedules: { loads: [2, 3], seeds: 1, replays: 7 },
     everyone: { ...EVERYONE, loads: [1, 2], seeds: 5 },
     ablations: { loads: [2], seeds: 5 },
     factors: { loads: [1, 2], seeds: 3 },
-    robust: { loads: [1, 2], schedules: { seeds: 1, replays: 10 } },
+    robust: { loads: [1, 2], schedules: { seeds: 1, replays: 5 } },
     cold: { load: 2, watchedMs: 36_000, seeds: 2, arms: ['sluice', 'clairvoyant'] },
     faults: { load: 1.5, seeds: 2 },
     tenants: { load: 2, seeds: 3 },
