@@ -1,9 +1,10 @@
 /**
  * What Sluice adds to a streamed request. Prints tables and, last, one JSON object.
  *
- *   (a) TTFT added at 200 requests/s in front of an emulated engine, bare and Sluice in turns;
- *   (b) CPU per streamed frame and per request of 2 KiB and 64 KiB, delays, and memory at 1000 streams, beside the bare
- *       prototype, and HAProxy, nginx and vLLM's Rust router where they are on the PATH.
+ *   (a) TTFT added at 200 requests/s in front of an emulated engine, bare and behind each peer in turns;
+ *   (b) CPU per streamed frame and per request of 2 KiB and 64 KiB, delays, and memory at 1000 streams.
+ *
+ * Peers are Sluice, the bare prototype, and HAProxy, nginx and vLLM's Rust router where they are on the PATH.
  *
  * Usage: npm run bench:relay -- [--passes 5] [--streams 100] [--tokens 128] [--rounds 2] [--only ttft|cpu|memory]
  *     [--peers sluice,haproxy] [--json FILE]
@@ -52,7 +53,7 @@ async function main() {
   if (values.rt) useRealTime()
   const peers = []
   const wanted = values.peers?.split(',')
-  for (const peer of [honoUndici, sluice, haproxy, nginx, vllmRouter]) {
+  for (const peer of [honoUndici, sluice, vllmRouter, haproxy, nginx]) {
     if (wanted?.includes(peer.name) === false) continue
     const missing = peer.missing()
     if (missing === undefined) peers.push(peer)
@@ -66,6 +67,7 @@ async function main() {
   if (runs('ttft')) {
     result.ttft = await measureTtft({
       ...context,
+      peers,
       slices: Number(values.slices),
       seconds: Number(values.seconds),
       ratePerSec: 200,

@@ -14,6 +14,13 @@ export interface CrowdWish {
   readonly stalled?: boolean
   /** Ready when the answer has begun; else as soon as the request is on its way. */
   readonly begun?: boolean
+  /** In place of a whole request, which then stands still: so much of a body twice as long, or of headers without end. */
+  readonly unfinished?: Unfinished
+}
+
+export interface Unfinished {
+  readonly part: 'body' | 'headers'
+  readonly bytes: number
 }
 
 const port = Number(process.argv[2])
@@ -33,13 +40,8 @@ async function come(wanted: CrowdWish): Promise<number> {
   return sockets.size
 }
 
-function one({
-  wish,
-  model = 'tiny',
-  stream = true,
-  stalled = false,
-  begun = false,
-}: CrowdWish): Promise<void> {
+function one(wanted: CrowdWish): Promise<void> {
+  const { stalled = false, begun = false } = wanted
   lastId += 1
   const id = `m${lastId}`
   return new Promise((resolve, reject) => {
@@ -50,16 +52,34 @@ function one({
     if (stalled) socket.pause()
     else socket.on('data', () => begun && resolve())
     socket.once('connect', () => {
-      if (wish !== undefined) socket.write(requestOf(id, wish, model, stream))
+      const sent = firstBytes(id, wanted)
+      if (sent !== undefined) socket.write(sent)
       if (!begun) resolve()
     })
   })
 }
 
-function requestOf(id: string, wish: Wish, model: string, stream: boolean): string {
+function firstBytes(
+  id: string,
+  { wish, model = 'tiny', stream = true, unfinished }: CrowdWish,
+): string | undefined {
+  if (unfinished !== undefined) return beginningOf(id, unfinished)
+  if (wish === undefined) return undefined
   const messages = [{ role: 'user', content: 'Hello' }]
   const body = JSON.stringify({ model, stream, user: `${wish} ${id}`, messages })
-  return `POST /v1/chat/completions HTTP/1.1\r\nhost: sluice.test\r\nx-request-id: ${id}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  return `${headersOf(id, body.length)}\r\n${body}`
+}
+
+function beginningOf(id: string, { part, bytes }: Unfinished): string {
+  if (part === 'body') return `${headersOf(id, 2 * bytes)}\r\n${' '.repeat(bytes)}`
+  let headers = headersOf(id, 0)
+  for (let line = 1; headers.length < bytes; line++) headers += `x-more-${line}: ${'h'.repeat(1000)}\r\n`
+  return headers.slice(0, bytes)
+}
+
+/** All but the empty line at their end. */
+function headersOf(id: string, bodyBytes: number): string {
+  return `POST /v1/chat/completions HTTP/1.1\r\nhost: sluice.test\r\nx-request-id: ${id}\r\ncontent-type: application/json\r\ncontent-length: ${bodyBytes}\r\n`
 }
 
 /** Leaves one after another, who came last first, and tells when each did: so nobody who waits moves up meanwhile. */

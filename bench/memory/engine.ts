@@ -12,6 +12,8 @@ export type Wish = 'quick' | 'pace' | 'role' | 'silent' | 'flood'
 const TOKEN_MS = 200
 /** More than a reader that stands still, its socket's buffers and Sluice's together take. */
 const FLOOD_BYTES = 512 * 1024
+/** A flood that has stood for so long is held up, in ms: a reader that is only slow lets it go on sooner. */
+const HELD_UP_MS = 500
 
 const event = (data: object | string) => {
   const text = `data: ${typeof data === 'string' ? data : JSON.stringify(data)}\n\n`
@@ -25,6 +27,8 @@ const TOKENS = Buffer.from(TOKEN.repeat(Math.ceil((16 * 1024) / TOKEN.length)))
 const whole = (body: string) => `HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 
 const paced = new Set<Socket>()
+/** Floods that can't go on, and since when. */
+const standing = new Map<Socket, number>()
 const open = new Map<Socket, string>()
 const closed: (readonly [id: string, atMs: number])[] = []
 
@@ -58,9 +62,11 @@ function answer(socket: Socket, request: ReceivedRequest): void {
 }
 
 function flood(socket: Socket, sentBytes: number): void {
+  standing.delete(socket)
   for (let sent = sentBytes; sent < FLOOD_BYTES; ) {
     sent += TOKENS.length
     if (socket.write(TOKENS)) continue
+    standing.set(socket, sharedNowMs())
     socket.once('drain', () => flood(socket, sent))
     return
   }
@@ -79,6 +85,7 @@ function serve(socket: Socket): void {
     if (id !== undefined) closed.push([id, sharedNowMs()])
     open.delete(socket)
     paced.delete(socket)
+    standing.delete(socket)
   })
 }
 
@@ -89,4 +96,5 @@ await Promise.all(
 )
 const urls = servers.map((server) => `http://127.0.0.1:${(server.address() as AddressInfo).port}`)
 process.stderr.write(`cheap engine on ${urls.join(' and ')}\n`)
-answers({ open: () => open.size, closed: () => closed.splice(0) })
+const heldUp = () => [...standing.values()].filter((sinceMs) => sharedNowMs() - sinceMs >= HELD_UP_MS).length
+answers({ open: () => open.size, heldUp, closed: () => closed.splice(0) })

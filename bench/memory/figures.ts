@@ -1,9 +1,7 @@
-/** What is measured, each from a fresh start: memory under crowds, and how soon an engine hears that a client has left. */
+/** What crowds of clients take of memory, each figure from a fresh start. */
 import { exchange, openPool } from '../../src/load/exchange.ts'
-import { nearestRank } from '../../src/sim/nearest-rank.ts'
-import { eventually } from '../../test/support/deadline.ts'
-import type { Wish } from './engine.ts'
-import { type MemoryStage, memoryStage, pause } from './stage.ts'
+import type { CrowdWish } from './crowd.ts'
+import { type MemoryStage, staged } from './stage.ts'
 
 export interface Figure {
   readonly what: string
@@ -19,7 +17,11 @@ export interface Sizes {
   readonly stalled: number
   readonly idle: number
   readonly names: number
+  /** Clients whose request stops before its end. */
+  readonly unfinished: number
   readonly leavers: number
+  /** Whether the engine of a reader that takes nothing is soon held up: with small socket buffers. */
+  readonly readersStall: boolean
 }
 
 const MIB = 1024 * 1024
@@ -27,7 +29,17 @@ const MIB = 1024 * 1024
 const NAMES_LIVE_LIMIT = 8
 /** Garbage comes and goes; a metric's series for each of the names would be more, in MiB. */
 const NAMES_RESIDENT_LIMIT = 64
-const WAIT_MS = 30_000
+/** Room for all bodies, and for a quarter of them, in MiB. */
+const ROOMY = 1024
+const NARROW = 16
+/** Half of a body of 64 KiB. */
+const HALF_BODY_BYTES = 32 * 1024
+/** With room for all of what 2000 clients send, more than twice as much is resident. */
+const NARROW_RESIDENT_LIMIT = 48
+/** Buffers that are in use, after a collection: what `limits.buffered` counts, and a quarter for what it doesn't. */
+const NARROW_LIVE_LIMIT = NARROW * 1.25
+/** Half of what is read of headers before they are refused. */
+const HEADER_BYTES = 15 * 1024
 /** With ten thousand streams a full collection and a walk over the heap take a while. */
 const HOLDINGS_LIMIT_MS = 120_000
 
@@ -56,16 +68,67 @@ export async function memoryOfStalled({ stalled }: Sizes): Promise<Figure[]> {
   })
 }
 
-export async function memoryOfIdle({ idle }: Sizes): Promise<Figure[]> {
-  return staged(async (stage) => {
-    const before = await stage.residentBytes()
-    await stage.come({ count: idle })
-    const peak = await stage.peakBytes(2000)
-    const open = await stage.gauge('sluice_client_connections')
-    const each = (peak - before) / 1024 / idle
-    const note = `${open} connections open, ${(before / MIB).toFixed(0)} to ${(peak / MIB).toFixed(0)} MiB`
-    return [{ what: `each of ${idle} idle connections`, value: each, unit: 'KiB each', note }]
-  })
+export function memoryOfIdle({ idle }: Sizes): Promise<Figure[]> {
+  return staged(async (stage) => [
+    await memoryOfEach(stage, `each of ${idle} idle connections`, { count: idle }),
+  ])
+}
+
+/** Headers without end. They are refused after 30 s; this looks before that. */
+export function memoryOfHeaders({ unfinished: count }: Sizes): Promise<Figure[]> {
+  const crowd: CrowdWish = { count, unfinished: { part: 'headers', bytes: HEADER_BYTES } }
+  const what = `each of ${count} with ${HEADER_BYTES / 1024} KiB of unfinished headers`
+  return staged(async (stage) => [await memoryOfEach(stage, what, crowd)])
+}
+
+async function memoryOfEach(stage: MemoryStage, what: string, crowd: CrowdWish): Promise<Figure> {
+  const before = await stage.residentBytes()
+  await stage.come(crowd)
+  const peak = await stage.peakBytes(2000)
+  const open = await stage.gauge('sluice_client_connections')
+  const each = (peak - before) / 1024 / crowd.count
+  const note = `${open} connections open, ${(before / MIB).toFixed(0)} to ${(peak / MIB).toFixed(0)} MiB`
+  return { what, value: each, unit: 'KiB each', note }
+}
+
+/** Uploads that stop half-way, each looked at after a collection: first with room for all of them, then with less. */
+export async function memoryOfUploads({ unfinished }: Sizes): Promise<Figure[]> {
+  const [roomy, roomyLive] = await memoryOfHalves(unfinished, ROOMY)
+  const [narrow, narrowLive] = await memoryOfHalves(unfinished, NARROW)
+  return [
+    roomy,
+    roomyLive,
+    { ...narrow, limit: NARROW_RESIDENT_LIMIT },
+    { ...narrowLive, limit: NARROW_LIVE_LIMIT },
+  ]
+}
+
+function memoryOfHalves(count: number, bufferedMib: number): Promise<[resident: Figure, live: Figure]> {
+  const measure = async (stage: MemoryStage): Promise<[Figure, Figure]> => {
+    const before = await stage.sluice.holdings()
+    await stage.come({ count, unfinished: { part: 'body', bytes: HALF_BODY_BYTES } })
+    const peak = await stage.peakBytes(3000)
+    const held = await stage.gauge('sluice_buffered_bytes')
+    const refused = await stage.gauge('sluice_rejected_requests_total')
+    const after = await stage.sluice.holdings()
+    const resident = after.rssBytes - before.rssBytes
+    const each = (resident / 1024 / count).toFixed(1)
+    return [
+      {
+        what: `resident more with ${count} half uploads, limits.buffered ${bufferedMib} MiB`,
+        value: resident / MIB,
+        unit: 'MiB',
+        note: `${each} KiB each, ${(before.rssBytes / MIB).toFixed(0)} to ${(after.rssBytes / MIB).toFixed(0)} MiB, ${(peak / MIB).toFixed(0)} with garbage`,
+      },
+      {
+        what: 'and live buffers of it',
+        value: (after.externalBytes - before.externalBytes) / MIB,
+        unit: 'MiB',
+        note: `${(held / MIB).toFixed(1)} MiB of bodies, ${refused} refused`,
+      },
+    ]
+  }
+  return staged(measure, { buffered: `${bufferedMib}MiB` })
 }
 
 export async function memoryOfNames({ names }: Sizes): Promise<Figure[]> {
@@ -113,90 +176,6 @@ export async function memoryOfNames({ names }: Sizes): Promise<Figure[]> {
   })
 }
 
-const PHASES: readonly (readonly [phase: string, wish: Wish, stream: boolean, begun: boolean])[] = [
-  ['in prefill', 'role', true, false],
-  ['before any answer', 'silent', true, false],
-  ['in its stream', 'pace', true, true],
-  ['of a whole answer', 'silent', false, false],
-]
-const LEAVE_EVERY_MS = 8
-
-/** From a client's close to the close of its engine's socket, on one clock. */
-export async function disconnects({ leavers }: Sizes): Promise<Figure[]> {
-  const figures: Figure[] = []
-  for (const [phase, wish, stream, begun] of PHASES) {
-    figures.push(
-      ...(await staged(async (stage) => {
-        await stage.come({ count: leavers, wish, stream, begun })
-        await eventually(
-          'all to be at the engine',
-          WAIT_MS,
-          async () => (await stage.engine.ask<number>('open')) === leavers,
-        )
-        const left = await stage.crowd.ask<[string, number][]>('leave', { everyMs: LEAVE_EVERY_MS })
-        await eventually(
-          'all to be gone',
-          WAIT_MS,
-          async () => (await stage.engine.ask<number>('open')) === 0,
-        )
-        const closed = new Map(await stage.engine.ask<[string, number][]>('closed'))
-        return delayFigures(`${phase}, ${leavers} at once`, left, closed)
-      })),
-    )
-  }
-  figures.push(...(await staged((stage) => waitersLeave(stage, leavers))))
-  return figures
-}
-
-/** A waiter has no socket at an engine: its line in the log says when it was out of the room. */
-async function waitersLeave(stage: MemoryStage, leavers: number): Promise<Figure[]> {
-  await stage.come({ count: leavers + 1, wish: 'role', model: 'held' })
-  await eventually(
-    'all but one to wait',
-    WAIT_MS,
-    async () => (await stage.gauge('sluice_waiting_requests')) === leavers,
-  )
-  const left = await stage.crowd.ask<[string, number][]>('leave', { everyMs: LEAVE_EVERY_MS })
-  await eventually(
-    'the room to be empty',
-    WAIT_MS,
-    async () => (await stage.gauge('sluice_waiting_requests')) === 0,
-  )
-  await pause(500)
-  const gone = new Map<string, number>()
-  for (const line of stage.sluice.out.split('\n')) {
-    if (!line.includes('"cancelled"')) continue
-    const { time, request_id: id } = JSON.parse(line) as { time: string; request_id: string }
-    gone.set(id, Date.parse(time))
-  }
-  return delayFigures(
-    `while it waits, ${leavers} at once`,
-    left.filter(([id]) => gone.has(id)),
-    gone,
-  )
-}
-
-function delayFigures(
-  what: string,
-  left: readonly (readonly [string, number])[],
-  ended: ReadonlyMap<string, number>,
-): Figure[] {
-  const delays = left.map(([id, atMs]) => Math.max(0, (ended.get(id) ?? Number.POSITIVE_INFINITY) - atMs))
-  const sorted = Float64Array.from(delays).sort()
-  const at = (ratio: number) => nearestRank(sorted, ratio) ?? Number.NaN
-  const note = `p50 ${at(0.5).toFixed(1)}, most ${at(1).toFixed(1)}, ${delays.length} clients`
-  return [{ what: `a client that leaves ${what}: p99`, value: at(0.99), unit: 'ms', limit: 100, note }]
-}
-
 function seriesOf(page: string): number {
   return page.split('\n').filter((line) => line !== '' && !line.startsWith('#')).length
-}
-
-async function staged(measure: (stage: MemoryStage) => Promise<Figure[]>): Promise<Figure[]> {
-  const stage = await memoryStage()
-  try {
-    return await measure(stage)
-  } finally {
-    await stage.close()
-  }
 }

@@ -1,7 +1,7 @@
 /**
  * What crowds cost, and how soon engines are rid of clients that left.
  *
- *   npm run bench:memory -- [--only streams|stalled|idle|names|disconnects] [--stalled 10000]
+ *   npm run bench:memory -- [--only streams|stalled|idle|uploads|headers|names|disconnects] [--stalled 10000]
  *
  * Each figure is taken from a fresh Sluice as built. On Linux it runs in a network of its own where it may (`unshare`,
  * `ip`), with small socket buffers: a reader stalls at once there, and ten thousand of them don't fill the kernel. The
@@ -10,13 +10,15 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { disconnects } from './disconnects.ts'
 import {
-  disconnects,
   type Figure,
+  memoryOfHeaders,
   memoryOfIdle,
   memoryOfNames,
   memoryOfStalled,
   memoryOfStreams,
+  memoryOfUploads,
   type Sizes,
 } from './figures.ts'
 
@@ -29,6 +31,8 @@ const PARTS: Readonly<Record<string, (sizes: Sizes) => Promise<Figure[]>>> = {
   streams: memoryOfStreams,
   stalled: memoryOfStalled,
   idle: memoryOfIdle,
+  uploads: memoryOfUploads,
+  headers: memoryOfHeaders,
   names: memoryOfNames,
   disconnects,
 }
@@ -69,14 +73,18 @@ function sizes(): Sizes {
     stalled: Math.min(own ? Number(values.stalled) : STALLED_IN_SHARED_NETWORK, fitting),
     idle: Math.min(10_000, files - SPARE_FILES),
     names: 100_000,
+    unfinished: Math.min(2000, files - SPARE_FILES),
     leavers: 500,
+    readersStall: own,
   }
 }
 
 inOwnNetwork()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 if (process.env[OWN_NETWORK] === undefined)
-  console.log('No network of its own could be had: fewer readers stall, behind large socket buffers.')
+  console.log(
+    'No network of its own could be had: fewer readers stall, behind large socket buffers, and how soon one that leaves is noticed is not measured.',
+  )
 
 let missed = 0
 for (const [name, measure] of Object.entries(PARTS)) {
@@ -86,7 +94,7 @@ for (const [name, measure] of Object.entries(PARTS)) {
     if (!kept) missed += 1
     const wanted = limit === undefined ? '' : `${kept ? 'wanted' : 'MISSED, wanted'} <= ${limit}`
     console.log(
-      `${what.padEnd(58)}${value.toFixed(1).padStart(9)} ${unit.padEnd(12)}${wanted.padEnd(24)}${note}`,
+      `${what.padEnd(66)}${value.toFixed(1).padStart(9)} ${unit.padEnd(12)}${wanted.padEnd(24)}${note}`,
     )
   }
 }

@@ -6,8 +6,18 @@ import { NodeChild, scriptArgs, sluiceArgs } from '../../test/support/node-child
 import { sumOf } from '../../test/support/page-sums.ts'
 import type { CrowdWish } from './crowd.ts'
 
+/** What some figures need otherwise, as it stands in the file. */
+export interface StageOptions {
+  readonly heartbeatAfter?: string
+  readonly buffered?: string
+}
+
 /** Nothing is held back or timed out, but for the model `held`, whose engine takes one request. */
-const fileOf = (url: string, heldUrl: string) => `listen: 127.0.0.1:0
+const fileOf = (
+  url: string,
+  heldUrl: string,
+  { heartbeatAfter = '800s', buffered = '1GiB' }: StageOptions,
+) => `listen: 127.0.0.1:0
 admin: { listen: "127.0.0.1:0" }
 mode: enforce
 auth: none
@@ -16,8 +26,8 @@ models:
   - { name: held, engine_args: { max_num_seqs: 1 }, replicas: ["${heldUrl}"] }
 classes: { chat: { ttft: 600s, overload: wait, max_wait: 600s } }
 default_class: chat
-limits: { waiting: { requests: 20000 } }
-timeouts: { first_byte: 900s, between_bytes: 900s, heartbeat_after: 800s, drain: 900s }
+limits: { body: 16MiB, buffered: ${buffered}, waiting: { requests: 20000, bytes: 16MiB } }
+timeouts: { first_byte: 900s, between_bytes: 900s, heartbeat_after: ${heartbeatAfter}, drain: 900s }
 `
 
 const PEAK_LOOK_MS = 250
@@ -80,14 +90,27 @@ export class MemoryStage {
   }
 }
 
+/** Has something measured on a fresh stage, and closes that. */
+export async function staged<T>(
+  measure: (stage: MemoryStage) => Promise<T>,
+  options: StageOptions = {},
+): Promise<T> {
+  const stage = await memoryStage(options)
+  try {
+    return await measure(stage)
+  } finally {
+    await stage.close()
+  }
+}
+
 /** Starts it and has it serve some hundred requests, so that what loads lazily is loaded. */
-export async function memoryStage(): Promise<MemoryStage> {
+async function memoryStage(options: StageOptions): Promise<MemoryStage> {
   const folder = await mkdtemp(join(tmpdir(), 'sluice-memory-'))
   const here = (file: string) => new URL(file, import.meta.url)
   const engine = new NodeChild({ args: scriptArgs(here('./engine.ts')), name: 'engine', folder })
   const [, engineUrl = '', heldUrl = ''] = await engine.said(/on (http\S+) and (http\S+)/)
   const file = join(folder, 'sluice.yaml')
-  await writeFile(file, fileOf(engineUrl, heldUrl))
+  await writeFile(file, fileOf(engineUrl, heldUrl, options))
   const sluice = new NodeChild({ args: sluiceArgs('serve', '-c', file), name: 'sluice', folder })
   const [, url = '', adminUrl = ''] = await sluice.said(/traffic +(\S+)\n +admin +(\S+)\n/)
   const args = scriptArgs(here('./crowd.ts'), new URL(url).port)
@@ -100,6 +123,6 @@ export async function memoryStage(): Promise<MemoryStage> {
   return stage
 }
 
-export function pause(forMs: number): Promise<void> {
+function pause(forMs: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, forMs))
 }

@@ -1,4 +1,4 @@
-/** Peer: vLLM's router in Rust, the less loaded of two; skipped when it is not installed. */
+/** Peer: vLLM's router in Rust, the less loaded of two where there are two; skipped when it is not installed. */
 import { findProgram } from './installed.mjs'
 
 export const vllmRouter = {
@@ -13,7 +13,13 @@ export const vllmRouter = {
     'RUST_LOG=warn',
     findProgram('vllm-router'),
     ...['--host', '127.0.0.1', '--port', String(port), '--prometheus-port', String(adminPort)],
-    ...['--policy', 'power_of_two', '--log-level', 'warning', '--worker-urls'],
+    ...[
+      '--policy',
+      upstreamPorts.length > 1 ? 'power_of_two' : 'round_robin',
+      '--log-level',
+      'warning',
+      '--worker-urls',
+    ],
     ...upstreamPorts.map((upstreamPort) => `http://127.0.0.1:${upstreamPort}`),
   ],
 }

@@ -1,6 +1,6 @@
 /**
- * Added TTFT: the same requests at a fixed rate against a bare emulator and through Sluice, in turns of a few seconds
- * each, so that whatever else the machine does hits both.
+ * Added TTFT: the same requests at a fixed rate against a bare emulator and through each peer, in turns of a few seconds
+ * each, so that whatever else the machine does hits all.
  */
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'

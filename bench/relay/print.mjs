@@ -1,4 +1,5 @@
 /** The benches' tables. */
+import { costsBeside } from './ratios.mjs'
 
 const cell = (value, digits = 2) => (value === null || value === undefined ? '–' : value.toFixed(digits))
 
@@ -27,26 +28,19 @@ export function printTtft({ ratePerSec, rows }) {
   )
 }
 
-export function printCpu({ peers, streams, tokens, rounds, intervalMs, passes }) {
+export function printCpu(measured) {
+  const { peers, streams, tokens, rounds, intervalMs, passes } = measured
   const direct = peers.find(({ peer }) => peer === 'direct')
-  const bases = ['hono-undici', 'haproxy', 'vllm-router']
-    .map((name) => peers.find(({ peer }) => peer === name))
-    .filter((row) => row !== undefined)
-  const times = (row, key) =>
-    bases.map((base) => (row[key] === null || base[key] === null ? '–' : (row[key] / base[key]).toFixed(2)))
   const added = (row, key) => (row === direct ? null : row[key] - direct[key])
   console.log(
-    `\nRelay, ${streams} streams x ${rounds} x ${tokens} tokens at ${intervalMs} ms, medians of ${passes} interleaved passes, every byte compared. x: times ${bases.map(({ peer }) => peer).join(', ')}. Delays and TTFT in ms; added: less that of direct`,
+    `\nRelay, ${streams} streams x ${rounds} x ${tokens} tokens at ${intervalMs} ms, medians of ${passes} interleaved passes, every byte compared. Delays and TTFT in ms; added: less that of direct`,
   )
   table(
     [
       'peer',
       'CPU µs/chunk',
-      'x',
       'CPU µs/request 2 KiB',
-      'x',
       '64 KiB',
-      'x',
       'chunks/s',
       'delay p50',
       'p99',
@@ -61,11 +55,8 @@ export function printCpu({ peers, streams, tokens, rounds, intervalMs, passes })
     peers.map((row) => [
       row.peer,
       cell(row.usPerChunk, 1),
-      times(row, 'usPerChunk').join(' '),
       cell(row.usPerRequest, 0),
-      times(row, 'usPerRequest').join(' '),
       cell(row.usPerLargeRequest, 0),
-      times(row, 'usPerLargeRequest').join(' '),
       cell(row.chunksPerSec, 0),
       cell(row.delayP50Ms),
       cell(row.delayP99Ms),
@@ -80,6 +71,20 @@ export function printCpu({ peers, streams, tokens, rounds, intervalMs, passes })
   )
   console.log(
     'A peer that waited for its core more than about 30 % of its CPU time was starved: its row is weak.',
+  )
+  if (peers.some(({ peer }) => peer === 'sluice')) printRatios(measured)
+}
+
+function printRatios({ rows, passes }) {
+  const costs = costsBeside('sluice', rows)
+  const spread = ({ typical, least, most }, digits) =>
+    `${cell(typical, digits)} (${cell(least, digits)} to ${cell(most, digits)})`
+  console.log(
+    `\nCPU of Sluice, and how many times that of others: by medians of ${passes} passes (least to most of a pass)`,
+  )
+  table(
+    ['work', 'µs', ...costs[0].ratios.map(({ peer }) => `x ${peer}`)],
+    costs.map(({ work, us, ratios }) => [work, spread(us, 1), ...ratios.map((ratio) => spread(ratio, 2))]),
   )
 }
 

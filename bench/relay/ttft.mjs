@@ -1,7 +1,6 @@
-/** Sets up emulator and Sluice for the added-TTFT measurement. */
+/** Sets up the emulator and the peers for the added-TTFT measurement. */
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { honoUndici } from '../peers/hono-undici.mjs'
 import { sluice } from '../peers/sluice.mjs'
 import { freePort, listening, start, startSluice, stop } from '../processes.mjs'
 import { measureAddedTtft } from './added-ttft.mjs'
@@ -12,7 +11,8 @@ const PROFILE = 'Llama-3.1-8B/B200-180G/tp1'
 /** What the engine is started with by default, as its operator knows it. */
 const ENGINE_ARGS = { max_num_seqs: 256, max_num_batched_tokens: 16_384 }
 
-export async function measureTtft({ workDir, log, say, loadCore, ratePerSec, slices, seconds }) {
+export async function measureTtft({ peers, workDir, log, say, loadCore, ratePerSec, slices, seconds }) {
+  // The engine is a command of Sluice's own.
   const missing = sluice.missing()
   if (missing !== undefined) throw new Error(missing)
   say(`ttft: ${slices} rounds of ${seconds} s each at ${ratePerSec} requests/s`)
@@ -25,7 +25,7 @@ export async function measureTtft({ workDir, log, say, loadCore, ratePerSec, sli
   try {
     await listening(enginePort, engine, 'engine')
     const ports = { bare: enginePort }
-    for (const peer of [honoUndici, sluice]) {
+    for (const peer of peers) {
       const port = await freePort()
       const adminPort = await freePort()
       const args = { port, adminPort, upstreamPorts: [enginePort], workDir: folder, engineArgs: ENGINE_ARGS }
