@@ -144,11 +144,17 @@ export async function saturate(port, nextRequest, width, limitSeconds, moreHeade
   return (1000 * counted) / (finishedAtMs.at(-1) - finishedAtMs[width - 1])
 }
 
-/** Sends `count` requests at once and waits for them all, so that a fresh engine is slow for them and not later. */
+/**
+ * Sends `count` requests at once and waits for them all, so that a fresh engine is slow for them and not later. One with
+ * a cap of its own may refuse some of them.
+ */
 export async function warmUp(port, nextRequest, count, limitSeconds) {
   const arrivals = Array.from({ length: count }, () => ({ atMs: 0, ...nextRequest() }))
   const seen = await runOpenLoop(port, arrivals, limitSeconds * 1000)
-  const odd = seen.filter((each) => each.outcome !== 'finished')
-  if (odd.length > 0)
-    throw new Error(`the engine on port ${port}: ${odd.length} of ${count} first requests ${odd[0].outcome}`)
+  const served = seen.filter(({ outcome }) => outcome === 'finished')
+  const odd = seen.filter(({ outcome }) => outcome !== 'finished' && outcome !== 'refused')
+  if (odd.length > 0 || served.length === 0)
+    throw new Error(
+      `the engine on port ${port}: of ${count} first requests ${served.length} finished, ${odd.length} broke`,
+    )
 }
