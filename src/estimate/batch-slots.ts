@@ -28,8 +28,9 @@ const OURS_FACTOR = 2
 const OURS_MORE = 4
 /** An older page is of another instant than the books that it is held against, in ms. */
 const FRESH_MS: Ms = 100
-/** Work without a promise never takes more of the slots. When so many run and nobody waits, one more is tried a minute. */
-const HELD_BACK_RATIO: Ratio = 0.8
+/** Work without a promise, or that is not believed to keep it, may use this part of each room: others still find some. */
+export const HELD_BACK_ROOM_RATIO: Ratio = 0.8
+/** So it never takes more of the slots. When so many run and nobody waits, one more is tried a minute. */
 const TRY_MORE_MS: Ms = 60_000
 
 /** What the pages of one engine have shown. */
@@ -72,7 +73,7 @@ export class GroupSlots {
 
   /** Sequences that it is believed to run at once; Infinity while nobody knows of any of them. */
   of(replicaId: ReplicaId): number {
-    const slots = this.#seen.get(replicaId)?.slots ?? Number.POSITIVE_INFINITY
+    const { slots } = this.#seen.get(replicaId) ?? NOTHING_SEEN
     return Number.isFinite(slots) ? slots : this.#largest
   }
 
@@ -141,7 +142,7 @@ function learnSlots(known: BatchSlots, gauges: ReplicaGauges, evidence: SlotEvid
     return { ...seen, slots, timesMore: 0, unbegunSteps: 0, fullAtMs: seenAtMs }
   }
   const mayTry = waiting === 0 && seenAtMs - known.fullAtMs > TRY_MORE_MS
-  const isTried = mayTry && running >= Math.floor(HELD_BACK_RATIO * known.slots)
+  const isTried = mayTry && running >= Math.floor(HELD_BACK_ROOM_RATIO * known.slots)
   const more = isTried ? { slots: known.slots + 1, fullAtMs: seenAtMs } : {}
   return { ...seen, unbegunSteps, timesMore: 0, ...more }
 }

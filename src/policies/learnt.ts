@@ -105,11 +105,11 @@ export class Learnt {
   /** Learns slots from new gauges, once. `instances` gates share the engine. */
   readGauges(ledger: ReplicaLedger, instances: number, nowMs: Ms): void {
     const { replicaId, report } = ledger
-    const { gauges, limits, groupId } = report
+    const { gauges, limits } = report
     if (gauges === undefined || limits.maxNumSeqs !== undefined) return
     const group = this.groupOf(ledger)
     if (!group.slots.isNew(replicaId, gauges)) return
-    const isBelieved = this.trust(groupId, gauges.seenAtMs) !== 'fallback'
+    const isBelieved = group.trust(gauges.seenAtMs) !== 'fallback'
     const model = group.modelOf(replicaId)
     group.slots.read(gauges, { ledger, model, isBelieved, instances, nowMs })
   }

@@ -6,6 +6,7 @@ import type { PoolId, ReplicaId } from '../core/request.ts'
 import type { GateState, Intent, Plan } from '../core/scheduler.ts'
 import { clamp, type Ms } from '../core/units.ts'
 import type { Waiter } from '../core/waiting-room.ts'
+import { HELD_BACK_ROOM_RATIO } from '../estimate/batch-slots.ts'
 import { isProbe } from '../estimate/probe.ts'
 import { sureMissRatio } from '../estimate/trust.ts'
 import { isHeadLate } from '../estimate/ttft.ts'
@@ -34,8 +35,6 @@ import { recall, type StandingPlan, stand } from './standing-plan.ts'
 import { LEFTOVERS_TRIED, readWaiters } from './waiting-jobs.ts'
 import { blindPlanMs, isWide, keepingOf } from './wide.ts'
 
-/** Work without a promise, or that is not believed to keep it, may use this part of each room: others still find some. */
-const HELD_BACK_ROOM_RATIO = 0.8
 /** When a gate that opens with time (SLACK, STEADY) holds work back, look again after this, in ms. */
 const LOOK_AGAIN_MS: Ms = 20
 

@@ -24,6 +24,15 @@ function newRound(trust: TrustState, idle: boolean) {
   return { round, price: round.learnt.price(round.pool) }
 }
 
+/** One busy replica, of whom ten seconds of cheap work have just been asked. */
+function crowdedRound() {
+  const pool = `early-shed-${++pools}`
+  const round = roundOf([BUSY], { trust: 'trusted', pool })
+  const price = round.learnt.price(pool)
+  for (let i = 0; i < 100; i++) price.arrived({ prefillMs: 100, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+  return round
+}
+
 const trusts: fc.Arbitrary<TrustState> = fc.constantFrom('trusted', 'cautious', 'fallback')
 const asked = fc.record({
   overload: fc.constantFrom<OverloadAction>('shed', 'demote', 'wait'),
@@ -75,14 +84,11 @@ describe('a request that cheaper demand has outpriced', () => {
 
 describe('a request that waited in vain', () => {
   it('is told when cheaper demand will have faded, though no plan holds it any more', () => {
-    const pool = `early-shed-${++pools}`
-    const round = roundOf([BUSY], { trust: 'trusted', pool })
-    const price = round.learnt.price(pool)
-    for (let i = 0; i < 100; i++) price.arrived({ prefillMs: 100, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+    const round = crowdedRound()
     const job = jobFor(someOffer({ slo: sloOf({ ttftMs: 500 }) }))
     expect(opensInMs(round, job)).toBe(0)
-    const work = { replica: 0, prefillMs: 1500, pauseMs: 0, residenceMs: 0, sequences: 1 }
-    const planned = { job, value: 1, deadlineAtMs: NOW_MS, options: [work] } as unknown as PlanJob<Job>
+    const work = { replica: 0, prefillMs: 1500, latencyMs: 0, pauseMs: 0, residenceMs: 0, sequences: 1 }
+    const planned: PlanJob<Job> = { job, value: 1, deadlineAtMs: NOW_MS, options: [work] }
     readDemands(round, [planned], [{ prefillFreeAtMs: NOW_MS, slotsFreeAtMs: undefined }])
     // Ten seconds of work, and that one's own, where four are remembered of one replica.
     const expectedMs = 4000 * Math.log(10_000 / 4000)
@@ -92,10 +98,7 @@ describe('a request that waited in vain', () => {
 
 describe('without the price', () => {
   it('nobody is told before a plan gives him up, and work without a promise finds room', () => {
-    const pool = `early-shed-${++pools}`
-    const priced = roundOf([BUSY], { trust: 'trusted', pool })
-    const price = priced.learnt.price(pool)
-    for (let i = 0; i < 100; i++) price.arrived({ prefillMs: 100, slotMs: 0, value: 1 }, TARGET_MS, NOW_MS)
+    const priced = crowdedRound()
     const requestId = ['x', 'y'].find((id) => !isProbe(id)) ?? 'z'
     const job = jobFor(someOffer({ requestId, slo: sloOf({ ttftMs: 500, overload: 'shed' }) }))
     const demands = new Map([[job.waiter, { prefillMs: 1500, slotMs: 0, value: 1 }]])
